@@ -1,0 +1,223 @@
+"""Convex generators on the simplex: each is a function `F(p[K]) -> scalar`.
+
+Parameterised generators are callables that are also pytrees: they can be vmapped over seeds and
+differentiated in their parameters. A user's generator is any function; nothing here is special.
+
+>>> import jax.numpy as jnp
+>>> brier_generator = quadratic(2 * jnp.eye(3))
+>>> brier_generator(jnp.array([1.0, 0.0, 0.0]))
+Array(0.6666666, dtype=float32)
+"""
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgeom import edge
+from pgeom.geometry import log_cosh, simplex
+from pgeom.geometry.tempered import tempered_log
+from pgeom.types import Generator
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Shannon:
+    """F(p) = Σ p log p, the negative entropy; its score is −log p_y, cross-entropy."""
+
+    def __call__(self, p: jax.Array) -> jax.Array:
+        return jnp.sum(jax.scipy.special.xlogy(p, p))
+
+    def score_on_logits(self, logits: jax.Array, label: jax.Array) -> jax.Array:
+        """−log softmax(z)_y, which never rounds p_y to zero."""
+        return jax.nn.softplus(simplex.log_odds_against(logits, label))
+
+
+shannon = Shannon()
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Tsallis:
+    """F(p) = (Σ p^α − 1)/(α − 1), written Σ p log_{2−α} p; α → 1 is Shannon, α = 2 is Brier."""
+
+    alpha: jax.Array
+
+    def __call__(self, p: jax.Array) -> jax.Array:
+        alpha = jnp.asarray(self.alpha, p.dtype)
+        safe = jnp.where(p > 0, p, 1.0)  # the second where, so that no gradient sees log 0
+        return jnp.sum(jnp.where(p > 0, _tsallis_term(safe, alpha), 0.0))
+
+
+@jax.custom_jvp
+def _tsallis_term(p: jax.Array, alpha: jax.Array) -> jax.Array:
+    return p * tempered_log(p, 2 - alpha)
+
+
+@_tsallis_term.defjvp
+def _tsallis_term_jvp(primals, tangents):
+    # By hand because the product rule passes through p^(α−3), which overflows where the second
+    # derivative α p^(α−2) does not.
+    (p, alpha), (p_dot, alpha_dot) = primals, tangents
+    log_t = tempered_log(p, 2 - alpha)
+    _, alpha_part = jax.jvp(lambda alpha: p * tempered_log(p, 2 - alpha), (alpha,), (alpha_dot,))
+    return p * log_t, (1 + alpha * log_t) * p_dot + alpha_part
+
+
+def tsallis(alpha) -> Tsallis:
+    """The negative Tsallis entropy of order α > 0."""
+    edge.positive("alpha", alpha)
+    return Tsallis(alpha)
+
+
+def spherical(p: jax.Array) -> jax.Array:
+    """F(p) = ‖p‖₂; its score is 1 − p_y/‖p‖₂, the spherical score."""
+    return jnp.sqrt(jnp.sum(p**2))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class SquaredNorm:
+    """F(p) = ‖p‖₂²; its score is ‖p − e_y‖₂², the Brier score, for any number of classes."""
+
+    def __call__(self, p: jax.Array) -> jax.Array:
+        return jnp.sum(p**2)
+
+    def divergence(self, p: jax.Array, d: jax.Array) -> jax.Array:
+        """‖d‖², at any p."""
+        return jnp.sum(d**2)
+
+
+squared_norm = SquaredNorm()
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """F(p) = ½ (p − u)ᵀA(p − u) with u the centre of the simplex, Eq. (capm-generator)."""
+
+    A: jax.Array
+
+    def __call__(self, p: jax.Array) -> jax.Array:
+        return self.divergence(p, 1 / p.shape[-1] - p)
+
+    def divergence(self, p: jax.Array, d: jax.Array) -> jax.Array:
+        """½ dᵀAd, at any p."""
+        return 0.5 * jnp.dot(d, jnp.dot(jnp.asarray(self.A, d.dtype), d))
+
+    def rescaled(self, factor) -> "Quadratic":
+        return Quadratic(self.A * factor)
+
+
+def quadratic(A) -> Quadratic:
+    """The quadratic generator of a symmetric matrix `A[K, K]`.
+
+    A must be positive semidefinite, and definite on the tangent space {x : Σx = 0}: only then is
+    the score strictly proper.
+    """
+    A = jnp.asarray(A)
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] < 2:
+        raise ValueError(f"A must have shape [K, K] with K >= 2, got {A.shape}")
+    if (known := edge.concrete(A)) is not None:
+        size = np.abs(known).max()
+        edge.refuse_unless(np.abs(known - known.T) <= 1e-6 * size, "A", "symmetric", A)
+        basis = simplex.tangent_basis(len(known))
+        spectrum = np.linalg.eigvalsh(known)
+        edge.refuse_unless(spectrum > -1e-6 * size, "A", "free of negative eigenvalues", spectrum)
+        spectrum = np.linalg.eigvalsh(basis.T @ known @ basis)
+        must = "positive definite on the tangent space"
+        edge.refuse_unless(spectrum > 1e-7 * size, "A", must, spectrum)
+    return Quadratic(A)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Hyperbolic:
+    """A quadratic with log-cosh ridges, Eq. (hpg-generator).
+
+    F(p) = s[ λ/2 ‖p − u‖² + Σ_r a_r ρ_r² log cosh((w_rᵀp − b_r)/ρ_r) ]
+    """
+
+    lam: jax.Array
+    a: jax.Array
+    rho: jax.Array
+    w: jax.Array
+    b: jax.Array
+    scale: jax.Array
+
+    def __call__(self, p: jax.Array) -> jax.Array:
+        F = self._in_dtype(p.dtype)
+        ridges = F.a * F.rho**2 * log_cosh.log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
+        return F.scale * (F.lam / 2 * jnp.sum((p - 1 / p.shape[-1]) ** 2) + jnp.sum(ridges))
+
+    def divergence(self, p: jax.Array, d: jax.Array) -> jax.Array:
+        """The sum of the divergences of its parts, each in closed form."""
+        F = self._in_dtype(p.dtype)
+        v, h = (jnp.dot(F.w, p) - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
+        ridges = F.a * F.rho**2 * log_cosh.divergence(v, h)
+        return F.scale * (F.lam / 2 * jnp.sum(d**2) + jnp.sum(ridges))
+
+    def rescaled(self, factor) -> "Hyperbolic":
+        return replace(self, scale=self.scale * factor)
+
+    def _in_dtype(self, dtype) -> "Hyperbolic":
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self)
+
+
+def hyperbolic(*, lam, a, rho, w, b, scale=1.0) -> Hyperbolic:
+    """The hyperbolic generator of R ridges over K classes.
+
+    Args:
+      lam: λ > 0, the quadratic part.
+      a: a_r ≥ 0, `[R]` or a scalar for all ridges.
+      rho: ρ_r > 0, the widths, `[R]` or a scalar.
+      w: the directions, `[R, K]`, each of norm at most one.
+      b: the offsets, `[R]` or a scalar.
+      scale: s > 0.
+    """
+    w = jnp.asarray(w)
+    if w.ndim != 2 or w.shape[1] < 2:
+        raise ValueError(f"w must have shape [R, K] with K >= 2, got {w.shape}")
+    ridges = {
+        name: jnp.asarray(value, w.dtype) for name, value in [("a", a), ("rho", rho), ("b", b)]
+    }
+    for name, value in ridges.items():
+        if value.shape not in ((), w.shape[:1]):
+            raise ValueError(
+                f"{name} must be a scalar or have shape {w.shape[:1]}, got {value.shape}"
+            )
+    edge.positive("lam", lam)
+    edge.nonnegative("a", a)
+    edge.positive("rho", rho)
+    edge.positive("scale", scale)
+    if (known := edge.concrete(w)) is not None:
+        norms = np.linalg.norm(known, axis=1)
+        edge.refuse_unless(norms <= 1 + 1e-6, "w", "of row norms at most 1", norms)
+    ridges = {name: jnp.broadcast_to(value, w.shape[:1]) for name, value in ridges.items()}
+    lam, scale = jnp.asarray(lam, w.dtype), jnp.asarray(scale, w.dtype)
+    return Hyperbolic(lam=lam, w=w, scale=scale, **ridges)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """c·F for a generator that does not know how to scale itself."""
+
+    generator: Generator
+    factor: jax.Array
+
+    def __call__(self, p: jax.Array) -> jax.Array:
+        return jnp.asarray(self.factor, p.dtype) * self.generator(p)
+
+    def rescaled(self, factor) -> "Scaled":
+        return Scaled(self.generator, self.factor * factor)
+
+
+def rescale(F: Generator, factor) -> Generator:
+    """c·F, of the kind of F where F is one of this module's."""
+    edge.positive("factor", factor)
+    if hasattr(F, "rescaled"):
+        return F.rescaled(factor)
+    plain = jax.tree_util.all_leaves([F])  # a pytree keeps its parameters, a function has none
+    return Scaled(jax.tree_util.Partial(F) if plain else F, factor)

@@ -1,0 +1,109 @@
+"""The smoothed probability margin, its bounded penalty and their exact ranges, Theorem (apms).
+
+>>> import jax.numpy as jnp
+>>> low, high = margin_range(3, tau=0.1)
+>>> bool(low <= smooth_margin(jnp.array([0.5, 0.3, 0.2]), jnp.array(0), tau=0.1) <= high)
+True
+"""
+
+import math
+import warnings
+
+import jax
+import jax.numpy as jnp
+
+from pgeom import edge
+
+
+def smooth_margin(p: jax.Array, y: jax.Array, *, tau) -> jax.Array:
+    """m_τ(p, y) = p_y − τ log Σ_{j≠y} exp(p_j/τ).
+
+    Args:
+      p: `[..., K]`.
+      y: labels, `[...]`.
+      tau: τ > 0.
+
+    Returns:
+      `[...]`.
+    """
+    check(tau=tau)
+
+    def example(p, label):
+        _warn_if_never_positive(p.shape[-1], tau)
+        mine = jnp.arange(p.shape[-1]) == label
+        competitors = jax.nn.logsumexp(jnp.where(mine, -jnp.inf, p / tau))
+        return jnp.sum(jnp.where(mine, p, 0.0)) - tau * competitors
+
+    return edge.over_examples(example, name="p")(p, y)
+
+
+def margin_range(K: int, *, tau) -> tuple[jax.Array, jax.Array]:
+    """The exact (lowest, highest) smoothed margin over the simplex, Eq. (margin-minimum).
+
+    m_min = −1 − τ log(1 + (K − 2)e^{−1/τ}) at a wrong vertex, free of the overflow of e^{1/τ};
+    m_max = 1 − τ log(K − 1) at the right one.
+    """
+    edge.number_of_classes(K)
+    check(tau=tau)
+    _warn_if_never_positive(K, tau)
+    return -1 - tau * jnp.log1p((K - 2) * jnp.exp(-1 / tau)), 1 - tau * jnp.log(K - 1.0)
+
+
+def penalty(p: jax.Array, y: jax.Array, *, tau, kappa, nu) -> jax.Array:
+    """r(p, y) = ν softplus((κ − m_τ(p, y))/ν), convex in p, Eq. (apms-penalty).
+
+    Args:
+      p: `[..., K]`.
+      y: labels, `[...]`.
+      tau, kappa, nu: τ > 0, κ, ν > 0.
+
+    Returns:
+      `[...]`.
+    """
+    check(tau=tau, nu=nu)
+    return _of_margin(smooth_margin(p, y, tau=tau), kappa, nu)
+
+
+def penalty_range(K: int, *, tau, kappa, nu) -> tuple[jax.Array, jax.Array]:
+    """The exact (lowest, highest = C_r) penalty over the simplex, Eq. (penalty-bound)."""
+    check(tau=tau, nu=nu)
+    low, high = margin_range(K, tau=tau)
+    return _of_margin(high, kappa, nu), _of_margin(low, kappa, nu)
+
+
+def anneal(step, *, beta0, horizon, power=1.0) -> jax.Array:
+    """β_t = β₀ (1 − min(t/T_s, 1))^q, Eq. (apms-loss).
+
+    Args:
+      step: t, any shape.
+      beta0, horizon, power: β₀ ≥ 0, T_s > 0, q > 0.
+    """
+    check_annealing(beta0=beta0, horizon=horizon, power=power)
+    left = 1 - jnp.minimum(step / jnp.asarray(horizon, float), 1.0)
+    return beta0 * left**power
+
+
+def check(*, tau=1.0, nu=1.0) -> None:
+    """Refuse a smoothing or a softness that is not positive."""
+    edge.positive("tau", tau)
+    edge.positive("nu", nu)
+
+
+def check_annealing(*, beta0, horizon, power) -> None:
+    """Refuse a schedule that Eq. (apms-loss) does not allow."""
+    edge.nonnegative("beta0", beta0)
+    edge.positive("horizon", horizon)
+    edge.positive("power", power)
+
+
+def _of_margin(m, kappa, nu):
+    return nu * jax.nn.softplus((kappa - m) / nu)
+
+
+def _warn_if_never_positive(K: int, tau) -> None:
+    if (known := edge.concrete(tau)) is not None and known * math.log(K - 1) > 1:
+        warnings.warn(
+            f"tau = {float(known):g} exceeds 1/log(K − 1) for K = {K}: even a certain and correct "
+            "prediction has a negative margin",
+            stacklevel=2,
+        )

@@ -1,0 +1,111 @@
+"""Points and directions of the probability simplex.
+
+>>> import jax.numpy as jnp
+>>> project(jnp.array([0.9, 0.5, -2.0]))
+Array([0.7, 0.3, 0. ], dtype=float32)
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgeom import edge
+
+
+def vertex(label: jax.Array, K: int, dtype=jnp.float32) -> jax.Array:
+    """The vertex e_y `[K]` of a scalar label."""
+    return (jnp.arange(K) == label).astype(dtype)
+
+
+def pick(values: jax.Array, label: jax.Array) -> jax.Array:
+    """The entry of `values[K]` at a scalar label, by a select: no gather, no scatter."""
+    return jnp.sum(jnp.where(jnp.arange(values.shape[-1]) == label, values, 0.0))
+
+
+def log_odds_against(logits: jax.Array, label: jax.Array) -> jax.Array:
+    """u = log(Σ_{j≠y} e^{z_j}) − z_y, the log-odds against a scalar label, of logits `[K]`.
+
+    p_y = σ(−u), 1 − p_y = σ(u) and −log p_y = softplus(u), each exact next to p_y = 0 and to
+    p_y = 1; log_softmax is exact only next to 0.
+    """
+    mine = jnp.arange(logits.shape[-1]) == label
+    return jax.nn.logsumexp(jnp.where(mine, -jnp.inf, logits)) - pick(logits, label)
+
+
+def interior(p: jax.Array) -> jax.Array:
+    """`p`, with no entry below √(smallest normal number): 1e-19 in float32, 1e-154 in float64.
+
+    Generators with a divergent gradient (Shannon, Tsallis α < 1) are not differentiable on the
+    boundary, where softmax puts p_j by underflow. From this floor up, log p, 1/p and p^(−3/2)
+    are finite, and the mass it adds is far below rounding.
+    """
+    return jnp.maximum(p, jnp.sqrt(jnp.finfo(p.dtype).tiny))
+
+
+def towards_vertex(p: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The vertex e_y and the displacement d = e_y − p, exact however close p is.
+
+    d_y is the mass of the competitors, Σ_{j≠y} p_j: 1 − p_y would have lost it to rounding.
+
+    Args:
+      p: `[K]`.
+      label: the scalar y.
+
+    Returns:
+      `(e_y, d)`, both `[K]`.
+    """
+    e_y = vertex(label, p.shape[-1], p.dtype)
+    competitors = jnp.where(e_y > 0, 0.0, p)
+    return e_y, jnp.where(e_y > 0, jnp.sum(competitors), -competitors)
+
+
+def tangent_basis(K: int) -> np.ndarray:
+    """An orthonormal basis `[K, K−1]` of {x : Σx = 0}, the Helmert columns, in float64."""
+    edge.number_of_classes(K)
+    rows, columns = np.arange(K)[:, None], np.arange(1, K)[None, :]
+    helmert = np.where(rows < columns, 1.0, np.where(rows == columns, -1.0 * columns, 0.0))
+    return helmert / np.linalg.norm(helmert, axis=0)
+
+
+def project(x: jax.Array) -> jax.Array:
+    """The nearest point of the simplex to `x[..., K]`, by sorting.
+
+    Returns:
+      max(x − θ, 0) with the θ that makes it sum to one, `[..., K]`.
+    """
+    descending = jnp.sort(x, axis=-1, descending=True)
+    ranks = jnp.arange(1, x.shape[-1] + 1, dtype=x.dtype)
+    thresholds = (jnp.cumsum(descending, axis=-1) - 1) / ranks.reshape((1,) * (x.ndim - 1) + (-1,))
+    # the thresholds rise up to the support's size and fall after it
+    return jnp.maximum(x - jnp.max(thresholds, axis=-1, keepdims=True), 0)
+
+
+def uniform(key: jax.Array, K: int, count: int) -> jax.Array:
+    """`count` independent points `[count, K]` of Dirichlet(1): normalised exponentials."""
+    edge.number_of_classes(K)
+    draws = jax.random.exponential(key, (count, K))
+    return draws / jnp.sum(draws, axis=1, keepdims=True)
+
+
+def dirichlet(key: jax.Array, K: int, count: int, concentration: float) -> jax.Array:
+    """`count` independent points `[count, K]` of the symmetric Dirichlet distribution."""
+    edge.number_of_classes(K)
+    edge.positive("concentration", concentration)
+    return jax.random.dirichlet(key, jnp.full(K, concentration), (count,))
+
+
+def probe_points(key: jax.Array, K: int, count: int) -> jax.Array:
+    """Points where a claim about the simplex is most likely to fail.
+
+    Returns:
+      The centre, the vertices, points next to the vertices, edge midpoints of consecutive
+      classes, and `count` Dirichlet draws at each of the concentrations 0.1, 1 and 10; `[n, K]`.
+    """
+    eye = jnp.eye(K)
+    centre = jnp.full((1, K), 1.0 / K)
+    near = 0.99 * eye + 0.01 / K
+    midpoints = 0.5 * (eye + jnp.roll(eye, 1, axis=0))
+    keys = jax.random.split(key, 3)
+    spread, crowded = (dirichlet(k, K, count, c) for k, c in ((keys[0], 0.1), (keys[1], 10.0)))
+    draws = [spread, uniform(keys[2], K, count), crowded]
+    return jnp.concatenate([centre, eye, near, midpoints, *draws])

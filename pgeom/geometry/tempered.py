@@ -1,0 +1,53 @@
+"""Tempered logarithm and exponential, with their ordinary namesakes as exact limits.
+
+    log_t(x) = (x^{1−t} − 1)/(1 − t),   exp_t(x) = [1 + (1 − t)x]₊^{1/(1−t)}
+
+Both go through expm1 and log1p, so that t → 1 loses nothing.
+
+>>> import jax.numpy as jnp
+>>> tempered_log(jnp.array([0.25]), jnp.array([1.0]))
+Array([-1.3863], dtype=float32)
+"""
+
+import jax
+import jax.numpy as jnp
+
+
+@jax.custom_jvp
+def expm1(x: jax.Array) -> jax.Array:
+    """eˣ − 1."""
+    return jnp.expm1(x)
+
+
+@expm1.defjvp
+def _expm1_jvp(primals, tangents):
+    # By hand because JAX takes the derivative as expm1(x) + 1, which is rounding for x ≪ 0.
+    (x,), (x_dot,) = primals, tangents
+    return expm1(x), jnp.exp(x) * x_dot
+
+
+def expm1_ratio(x: jax.Array) -> jax.Array:
+    """(eˣ − 1)/x, smooth through 0."""
+    small = jnp.abs(x) < 0.5
+    series = jnp.ones_like(x)
+    for k in range(16, 1, -1):  # Σ xⁿ/(n+1)!, to float64 precision on |x| < 1/2
+        series = 1 + series * x / k
+    safe = jnp.where(small, 1.0, x)  # the second where, so that no gradient sees 0/0
+    return jnp.where(small, series, expm1(safe) / safe)
+
+
+def tempered_log(x: jax.Array, t: jax.Array) -> jax.Array:
+    """log_t(x) for x > 0, smooth in x and in t, through t = 1 too."""
+    log_x, s = jnp.log(x), 1 - t
+    near_one = jnp.abs(s) < 1e-2
+    safe = jnp.where(near_one, 1.0, s)  # the second where, so that no gradient sees 0/0
+    return jnp.where(near_one, log_x * expm1_ratio(s * log_x), expm1(safe * log_x) / safe)
+
+
+def log_of_tempered_exp(x: jax.Array, t: float) -> jax.Array:
+    """log exp_t(x) = log1p((1 − t)x)/(1 − t), and −∞ outside the support."""
+    if t == 1:
+        return x
+    inside = 1 + (1 - t) * x > 0
+    safe = jnp.where(inside, x, 0.0)  # the second where, so that no gradient sees log of ≤ 0
+    return jnp.where(inside, jnp.log1p((1 - t) * safe) / (1 - t), -jnp.inf)

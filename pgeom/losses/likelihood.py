@@ -1,0 +1,95 @@
+"""Likelihood losses: cross-entropy and its close relatives.
+
+>>> import jax.numpy as jnp
+>>> cross_entropy(jnp.array([0.0, 0.0]), jnp.array(1))
+Array(0.6931472, dtype=float32)
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.nn import softplus
+
+from pgeom import edge
+from pgeom.geometry.simplex import log_odds_against
+
+
+def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    """−log p_y with p = softmax(z).
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`.
+
+    Returns:
+      `[...]`.
+    """
+    return edge.over_examples(lambda z, y: softplus(log_odds_against(z, y)))(logits, labels)
+
+
+def label_smoothing(logits: jax.Array, labels: jax.Array, *, epsilon=0.1) -> jax.Array:
+    """Cross-entropy against the target (1 − ε)e_y + ε/K (Szegedy et al., 2016).
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`.
+      epsilon: ε in [0, 1].
+
+    Returns:
+      `[...]`.
+    """
+    _fraction("epsilon", epsilon)
+
+    def example(logits, label):
+        likelihood = softplus(log_odds_against(logits, label))
+        return (1 - epsilon) * likelihood - epsilon * jnp.mean(jax.nn.log_softmax(logits))
+
+    return edge.over_examples(example)(logits, labels)
+
+
+def focal(logits: jax.Array, labels: jax.Array, *, gamma=2.0) -> jax.Array:
+    """−(1 − p_y)^γ log p_y (Lin et al., 2017).
+
+    (1 − p_y)^γ is taken in logarithms: 1 − p_y never rounds to zero, where γ < 1 would have no
+    finite gradient.
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`.
+      gamma: γ ≥ 0.
+
+    Returns:
+      `[...]`.
+    """
+    edge.nonnegative("gamma", gamma)
+
+    def example(logits, label):
+        u = log_odds_against(logits, label)
+        return jnp.exp(-gamma * softplus(-u)) * softplus(u)
+
+    return edge.over_examples(example)(logits, labels)
+
+
+def poly1(logits: jax.Array, labels: jax.Array, *, epsilon=1.0) -> jax.Array:
+    """−log p_y + ε(1 − p_y) (Leng et al., 2022).
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`.
+      epsilon: ε ≥ −1.
+
+    Returns:
+      `[...]`.
+    """
+    if (known := edge.concrete(epsilon)) is not None:
+        edge.refuse_unless(known >= -1, "epsilon", "at least -1", epsilon)
+
+    def example(logits, label):
+        u = log_odds_against(logits, label)
+        return softplus(u) + epsilon * jnp.exp(-softplus(-u))
+
+    return edge.over_examples(example)(logits, labels)
+
+
+def _fraction(name, value):
+    if (known := edge.concrete(value)) is not None:
+        edge.refuse_unless((known >= 0) & (known <= 1), name, "in [0, 1]", value)

@@ -1,0 +1,111 @@
+"""The bi-tempered logistic loss of Amid et al. (2019), with a normaliser that converges.
+
+>>> import jax.numpy as jnp
+>>> p = tempered_softmax(jnp.array([1.0, 0.0, -1.0]), t=1.5)
+>>> bool(abs(jnp.sum(p) - 1) < 1e-6)
+True
+"""
+
+import jax
+import jax.numpy as jnp
+
+from pgeom import edge
+from pgeom.geometry.simplex import pick
+from pgeom.geometry.tempered import expm1, expm1_ratio, log_of_tempered_exp
+
+MOST_STEPS = 64  # of the normaliser's Newton iteration, which needs three to twelve
+
+
+def bi_tempered(logits: jax.Array, labels: jax.Array, *, t1=0.8, t2=1.2) -> jax.Array:
+    """−log_{t1} p_y − (1 − Σ_k p_k^{2−t1})/(2 − t1), with p the tempered softmax at t2.
+
+    At t1 = t2 = 1 it is cross-entropy.
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`.
+      t1: < 2; below 1 the loss is bounded.
+      t2: > 0; above 1 the tails are heavy, below 1 the support is finite.
+
+    Returns:
+      `[...]`.
+    """
+    edge.refuse_unless(t1 < 2, "t1", "less than 2", t1)
+    edge.positive("t2", t2)
+
+    def example(logits, label):
+        log_p = _log_tempered_softmax(logits, t2)
+        power_sum = jnp.sum(jnp.exp((2 - t1) * log_p))
+        return -_tempered_log_of_exp(pick(log_p, label), t1) - (1 - power_sum) / (2 - t1)
+
+    return edge.over_examples(example)(logits, labels)
+
+
+def tempered_softmax(logits: jax.Array, *, t) -> jax.Array:
+    """p_k = exp_t(z_k − λ(z)) with the λ that makes them sum to one.
+
+    Args:
+      logits: `[..., K]`.
+      t: > 0.
+
+    Returns:
+      `[..., K]`.
+    """
+    logits = edge.vectors("logits", logits)
+    work = logits.astype(edge.working_dtype(logits))
+    p = jnp.vectorize(lambda z: jnp.exp(_log_tempered_softmax(z, t)), signature="(k)->(k)")(work)
+    return p.astype(logits.dtype)
+
+
+def normaliser(logits: jax.Array, t: float) -> jax.Array:
+    """λ(z) with Σ_k exp_t(z_k − λ) = 1, of one example `[K]`; log-sum-exp at t = 1.
+
+    Newton's iteration on (Σ_k exp_t(z_k − λ))^{1−t}, a generalised mean of terms linear in λ. It
+    is concave (t > 1) or convex (t < 1) in λ, so that from λ = max z every step stays on one
+    side of the root, and where all logits are equal the first step hits it.
+    """
+    if t == 1:
+        return jax.nn.logsumexp(logits)
+    top = jax.lax.stop_gradient(jnp.max(logits))
+    return top + _normaliser_below(logits - top, t)
+
+
+def _normaliser_below(z, t):
+    """λ(z) for logits of maximum 0."""
+
+    @jax.custom_jvp
+    def solve(z):
+        def unconverged(state):
+            steps, lam, change = state
+            return (steps < MOST_STEPS) & (change > jnp.finfo(z.dtype).eps * (1 + lam))
+
+        def newton(state):
+            steps, lam, _ = state
+            log_p = log_of_tempered_exp(z - lam, t)
+            total = jnp.sum(jnp.exp(log_p))
+            slope = jnp.sum(jnp.exp(t * log_p)) / total
+            change = jnp.log(total) * expm1_ratio((t - 1) * jnp.log(total)) / slope
+            return steps + 1, lam + change, jnp.abs(change)
+
+        start = (0, jnp.zeros((), z.dtype), jnp.asarray(jnp.inf, z.dtype))
+        return jax.lax.while_loop(unconverged, newton, start)[1]
+
+    @solve.defjvp
+    def solve_jvp(primals, tangents):
+        # By hand because an iteration is not to be unrolled: the implicit function theorem gives
+        # ∂λ/∂z_k = p_k^t / Σ_j p_j^t, the escort distribution.
+        (z,), (z_dot,) = primals, tangents
+        lam = solve(z)
+        escort = jax.nn.softmax(t * log_of_tempered_exp(z - lam, t))
+        return lam, jnp.dot(escort, z_dot)
+
+    return solve(z)
+
+
+def _log_tempered_softmax(logits, t):
+    return log_of_tempered_exp(logits - normaliser(logits, t), t)
+
+
+def _tempered_log_of_exp(x, t):
+    """log_t(eˣ); −1/(1 − t) at x = −∞ where t < 1."""
+    return x if t == 1 else expm1((1 - t) * x) / (1 - t)

@@ -1,0 +1,14 @@
+"""Strictness for every test: no silent promotion of ranks or dtypes, float64 only where asked."""
+
+import jax
+import pytest
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+
+@pytest.fixture
+def x64():
+    """Run the test in float64."""
+    with jax.enable_x64(True):
+        yield

@@ -1,0 +1,1 @@
+"""Training many runs in one compiled program."""

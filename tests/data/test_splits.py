@@ -1,0 +1,172 @@
+"""Splits are stratified, disjoint and reproducible; standardisation sees the training part only."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import train_test_split
+
+from pgeom.data import sources, splits
+
+SIZES = {
+    "breast-cancer": (341, 114, 114),
+    "digits": (1078, 359, 360),
+    "confusion": (1440, 480, 480),
+    "long-tail": (3600, 1200, 1200),
+}
+PARTS = ("train", "validation", "test")
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return {name: sources.load(name) for name in sources.NAMES}
+
+
+def numbered(counts):
+    """A source whose only feature is the index of the example, to follow where each one goes."""
+    labels = np.repeat(np.arange(len(counts)), counts)
+    return sources.from_arrays(np.arange(len(labels), dtype=float)[:, None], labels)
+
+
+def plain_standardise(x, train):
+    mean, scale = train.mean(axis=0), train.std(axis=0)
+    return (x - mean) / np.where(np.ptp(train, axis=0) == 0, 1.0, scale)
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("seed", [0, 4, 9])
+def test_sizes_are_60_20_20_for_every_seed(loaded, name, seed):
+    raw = splits.split(loaded[name], seed)
+    assert tuple(len(part.labels) for part in raw) == SIZES[name]
+    assert tuple(len(part.features) for part in raw) == SIZES[name]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parts_are_disjoint_complete_and_keep_their_labels(seed):
+    source = numbered([40, 25, 9])
+    raw = splits.split(source, seed)
+    rows = np.concatenate([part.features[:, 0] for part in raw]).astype(int)
+    assert np.array_equal(np.sort(rows), np.arange(74))
+    np.testing.assert_array_equal(np.concatenate([p.labels for p in raw]), source.labels[rows])
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_every_part_has_the_class_proportions_of_the_source(loaded, name):
+    source = loaded[name]
+    counts = np.bincount(source.labels)
+    for part, share in zip(splits.split(source, seed=1), (0.6, 0.2, 0.2), strict=True):
+        assert np.abs(np.bincount(part.labels) - share * counts).max() <= 2
+
+
+def test_the_split_is_scikit_learns_two_stage_one(loaded):
+    source = loaded["digits"]
+    x_train, x_rest, y_train, y_rest = train_test_split(
+        source.features, source.labels, test_size=0.4, random_state=3, stratify=source.labels
+    )
+    x_validation, x_test, y_validation, y_test = train_test_split(
+        x_rest, y_rest, test_size=0.5, random_state=3, stratify=y_rest
+    )
+    raw = splits.split(source, 3)
+    for part, x, y in zip(
+        raw, (x_train, x_validation, x_test), (y_train, y_validation, y_test), strict=True
+    ):
+        np.testing.assert_array_equal(part.features, x)
+        np.testing.assert_array_equal(part.labels, y)
+
+
+def test_the_seed_decides():
+    source = numbered([50, 50])
+    first, again, other = (splits.split(source, seed) for seed in (7, np.int64(7), 8))
+    for one, two in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one.features, two.features)
+    assert not np.array_equal(first.train.features, other.train.features)
+    with pytest.raises(TypeError):
+        splits.split(source, None)
+
+
+@pytest.mark.parametrize("rest", range(5, 40))
+def test_five_of_a_class_reach_every_part(rest):
+    raw = splits.split(numbered([5, rest, 5]), seed=rest)
+    assert all(set(part.labels) == {0, 1, 2} for part in raw)
+
+
+def test_a_class_too_small_for_three_parts_is_refused():
+    with pytest.raises(ValueError, match=r"'arrays' must have at least 5 .* but has 4 of class 1"):
+        splits.split(numbered([30, 4]), 0)
+
+
+def test_take_picks_in_order():
+    part = splits.Partition(np.arange(8.0).reshape(4, 2), np.arange(4))
+    taken = splits.take(part, [2, 0])
+    assert taken.features.tolist() == [[4.0, 5.0], [0.0, 1.0]] and taken.labels.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_standardisation_is_that_of_the_training_moments(loaded, name):
+    raw = splits.split(loaded[name], seed=0)
+    done = splits.standardise(raw)
+    for part in PARTS:
+        got, before = getattr(done, part), getattr(raw, part)
+        expected = plain_standardise(before.features, raw.train.features)
+        np.testing.assert_allclose(got.features, expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(got.labels, before.labels)
+        assert got.features.dtype == np.float32 and got.labels.dtype == np.int32
+    assert done.mean.dtype == np.float32 and done.scale.dtype == np.float32
+
+
+def test_training_features_have_mean_0_and_deviation_1(loaded):
+    done = splits.standardise(splits.split(loaded["confusion"], seed=2))
+    np.testing.assert_allclose(done.train.features.mean(0), 0, atol=1e-6)
+    np.testing.assert_allclose(done.train.features.std(0), 1, atol=1e-6)
+    assert np.abs(done.test.features.mean(0)).max() > 0.01
+
+
+def test_nothing_leaks_from_validation_and_test(loaded):
+    raw = splits.split(loaded["breast-cancer"], seed=0)
+    shifted = raw.test._replace(features=1e6 + 1e3 * raw.test.features)
+    done, other = splits.standardise(raw), splits.standardise(raw._replace(test=shifted))
+    np.testing.assert_array_equal(done.mean, other.mean)
+    np.testing.assert_array_equal(done.scale, other.scale)
+    np.testing.assert_array_equal(done.train.features, other.train.features)
+
+
+def test_the_moments_are_those_of_the_thinned_pool():
+    raw = splits.split(numbered([20, 20]), seed=0)
+    thinned = raw._replace(train=splits.take(raw.train, np.arange(6)))
+    np.testing.assert_allclose(
+        splits.standardise(thinned).mean, raw.train.features[:6].mean(0), rtol=1e-6
+    )
+
+
+def test_mean_and_scale_carry_raw_pixels_into_the_model(loaded):
+    raw = splits.split(loaded["digits"], seed=0)
+    done = splits.standardise(raw)
+    pixels = raw.test.features.astype(np.float32)
+    np.testing.assert_allclose((pixels - done.mean) / done.scale, done.test.features, atol=1e-4)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, -7.3])
+def test_a_feature_constant_on_train_gets_scale_1(constant):
+    train, test = np.full((9, 1), constant), np.array([[constant + 2.0]])
+    label = np.zeros(1, np.int32)
+    parts = (splits.Partition(x, label) for x in (train, test, test))
+    done = splits.standardise(splits.RawSplit(*parts))
+    assert done.scale.tolist() == [1.0]
+    np.testing.assert_allclose(done.test.features, [[2.0]], rtol=1e-6)
+
+
+def test_splits_of_several_seeds_stack(loaded):
+    many = [splits.standardise(splits.split(loaded["digits"], seed)) for seed in range(3)]
+    stacked = splits.stack(iter(many))
+    assert stacked.train.features.shape == (3, 1078, 64) and stacked.test.labels.shape == (3, 360)
+    assert stacked.mean.shape == stacked.scale.shape == (3, 64)
+    for i, one in enumerate(many):
+        np.testing.assert_array_equal(stacked.scale[i], one.scale)
+        for part in PARTS:
+            for got, expected in zip(getattr(stacked, part), getattr(one, part), strict=True):
+                np.testing.assert_array_equal(got[i], expected)
+
+
+@pytest.mark.parametrize("sizes", [[], [30, 40]])
+def test_unequal_or_missing_splits_do_not_stack(sizes):
+    many = [splits.standardise(splits.split(numbered([n, n]), 0)) for n in sizes]
+    with pytest.raises(ValueError, match="splits must be one or more of the same shapes"):
+        splits.stack(many)

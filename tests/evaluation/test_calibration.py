@@ -1,0 +1,182 @@
+"""The fitted temperature against golden-section search in float64, and at its limits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+from pgeom.evaluation import calibration, metrics
+
+# One compilation a shape; that compiling changes nothing is tested below.
+fit_temperature = jax.jit(calibration.fit_temperature)
+
+
+def plain_nll(logits, labels, log_t):
+    z = np.asarray(logits, np.float64) * np.exp(-log_t)
+    return np.mean(logsumexp(z, axis=-1) - z[np.arange(len(labels)), labels])
+
+
+def reference_log_t(logits, labels):
+    """A grid of quarter e-folds, then a bounded search between the neighbours of its best."""
+    spread = np.log(np.ptp(np.asarray(logits, np.float64), axis=-1).mean())
+    grid = spread + np.linspace(-15, 12, 109)
+    best = int(np.argmin([plain_nll(logits, labels, log_t) for log_t in grid]))
+    assert 0 < best < len(grid) - 1
+    found = minimize_scalar(
+        lambda log_t: plain_nll(logits, labels, log_t),
+        bounds=(grid[best - 1], grid[best + 1]),
+        method="bounded",
+        options={"xatol": 1e-9},
+    )
+    return found.x
+
+
+def draw(seed, *, n=200, num_classes=6, true_temperature=1.0, size=1.0):
+    """Labels drawn from softmax(z / true_temperature), so that it is nearly the best one."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(scale=3.0, size=(n, num_classes))
+    noise = rng.gumbel(size=(n, num_classes))
+    labels = np.argmax(logits / true_temperature + noise, axis=-1)
+    return (size * logits).astype(np.float32), labels
+
+
+@pytest.mark.parametrize("true_temperature", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("num_classes", [2, 10])
+def test_equals_the_reference_in_float32(true_temperature, size, num_classes):
+    logits, labels = draw(
+        num_classes, num_classes=num_classes, true_temperature=true_temperature, size=size
+    )
+    fit = fit_temperature(logits, labels)
+    assert fit.temperature.dtype == jnp.float32 and not fit.at_bound
+    assert np.log(fit.temperature) == pytest.approx(reference_log_t(logits, labels), abs=1e-5)
+
+
+def test_equals_the_reference_in_float64(x64):
+    logits, labels = draw(1)
+    fit = fit_temperature(logits.astype(np.float64), labels)
+    assert fit.temperature.dtype == jnp.float64
+    assert np.log(fit.temperature) == pytest.approx(reference_log_t(logits, labels), abs=1e-7)
+
+
+@pytest.mark.parametrize("right", [3, 999])
+def test_two_classes_of_one_margin_have_a_closed_form(right):
+    """`right` correct to one wrong at logit gap g: the calibrated gap is log(right)."""
+    logits = np.tile(np.float32([4.0, 0.0]), (right + 1, 1))
+    labels = np.array([0] * right + [1])
+    fit = fit_temperature(logits, labels)
+    assert float(fit.temperature) == pytest.approx(4 / np.log(right), rel=1e-5)
+
+
+@pytest.mark.parametrize("wrong_by", [1e-3, 1.0, 100.0])
+def test_one_error_in_a_confident_set_is_enough_for_a_minimum(wrong_by):
+    logits = np.tile(np.float32([10.0, 0.0, -5.0]), (500, 1))
+    logits[0] = wrong_by * np.float32([1, 0, -1])
+    labels = np.array([1] + [0] * 499)
+    fit = fit_temperature(logits, labels)
+    assert not fit.at_bound
+    assert np.log(fit.temperature) == pytest.approx(reference_log_t(logits, labels), abs=1e-4)
+
+
+def test_an_outlying_example_does_not_spoil_the_rest():
+    logits, labels = draw(2)
+    logits[0] = 1e6 * np.eye(6)[labels[0]]
+    fit = fit_temperature(logits, labels)
+    expected = reference_log_t(logits[1:], labels[1:])
+    assert np.log(fit.temperature) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_common_shift_changes_nothing_and_a_factor_only_the_unit():
+    logits, labels = draw(3)
+    fitted = fit_temperature(logits, labels).temperature
+    offsets = np.float32(np.random.default_rng(0).normal(size=(200, 1)))
+    shifted = fit_temperature(logits + offsets, labels).temperature
+    np.testing.assert_allclose(shifted, fitted, rtol=1e-5)
+    for factor in (2.0**-20, 2.0**20):
+        scaled = fit_temperature(np.float32(factor) * logits, labels).temperature
+        np.testing.assert_allclose(scaled, factor * fitted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_separated_labels_want_the_coldest_temperature(size):
+    labels = np.arange(60) % 3
+    margins = np.random.default_rng(0).uniform(0.01, 10, (60, 1))
+    logits = np.float32(size * margins * np.eye(3)[labels])
+    fit = fit_temperature(logits, labels)
+    assert fit.at_bound and 0 < fit.temperature < 1e-5 * size
+    assert metrics.nll(calibration.rescale(logits, fit.temperature), labels) == 0.0
+
+
+def test_a_tie_for_the_top_does_not_hide_the_separation():
+    logits = np.float32([[1, 1, 0], [2, 0, 0], [0, 3, 0]])
+    fit = fit_temperature(logits, np.array([0, 0, 1]))
+    assert fit.at_bound and fit.temperature < 1e-5
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_misleading_logits_want_the_hottest_temperature(size):
+    logits, labels = draw(4, size=size)
+    fit = fit_temperature(-logits, labels)
+    assert fit.at_bound and fit.temperature > 1e4 * size
+    uniform = metrics.nll(calibration.rescale(-logits, fit.temperature), labels)
+    assert float(uniform) == pytest.approx(np.log(6), abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_uninformative_logits_want_the_hottest_temperature(seed):
+    """Every row once with each label: the slope at T = ∞ is 0 but for rounding."""
+    rows = np.float32(np.random.default_rng(seed).normal(size=(50, 7)))
+    logits, labels = np.repeat(rows, 7, axis=0), np.tile(np.arange(7), 50)
+    fit = fit_temperature(logits, labels)
+    assert fit.at_bound and fit.temperature > 1e4
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -300.0])
+def test_equal_logits_are_left_alone(value):
+    fit = fit_temperature(np.full((8, 3), value, np.float32), np.arange(8) % 3)
+    assert fit.temperature == 1.0 and not fit.at_bound
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_diverged_run_is_nan_and_its_neighbour_is_not(value):
+    logits, labels = draw(5)
+    both = np.stack([logits, logits])
+    both[1, 17, 2] = value
+    fit = fit_temperature(both, labels)
+    alone = fit_temperature(logits, labels).temperature
+    assert np.isnan(fit.temperature[1]) and not fit.at_bound[1]
+    np.testing.assert_allclose(fit.temperature[0], alone, rtol=1e-6)
+
+
+def test_leading_dimensions_jit_and_vmap_agree_with_single_batches():
+    cases = [draw(seed, true_temperature=1.0 + seed) for seed in range(6)]
+    logits = np.stack([z for z, _ in cases]).reshape(2, 3, 200, 6)
+    labels = np.stack([y for _, y in cases]).reshape(2, 3, 200)
+    fit = fit_temperature(logits, labels)
+    assert fit.temperature.shape == fit.at_bound.shape == (2, 3)
+    mapped = jax.jit(jax.vmap(jax.vmap(calibration.fit_temperature)))(logits, labels)
+    np.testing.assert_allclose(fit.temperature, mapped.temperature, rtol=1e-5)
+    singles = [float(calibration.fit_temperature(z, y).temperature) for z, y in cases]
+    np.testing.assert_allclose(fit.temperature.ravel(), singles, rtol=1e-5)
+
+
+def test_bfloat16_logits_are_fitted_in_float32():
+    logits, labels = draw(7)
+    low = jnp.asarray(logits, jnp.bfloat16)
+    fit = fit_temperature(low, labels)
+    wide = fit_temperature(low.astype(jnp.float32), labels)
+    assert fit.temperature.dtype == jnp.bfloat16
+    assert fit.temperature == wide.temperature.astype(jnp.bfloat16)
+
+
+def test_scaling_lowers_the_nll_and_keeps_the_classes():
+    logits, labels = draw(8, true_temperature=4.0)
+    both = np.stack([logits, 3 * logits])
+    scaled = calibration.rescale(both, fit_temperature(both, labels).temperature)
+    before, after = (jax.jit(metrics.nll)(z, labels) for z in (both, scaled))
+    assert (after < before - 0.5).all()
+    np.testing.assert_array_equal(scaled.argmax(-1), both.argmax(-1))
+    np.testing.assert_allclose(scaled[0], scaled[1], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(calibration.rescale(logits, 4.0), logits / 4, rtol=1e-6)

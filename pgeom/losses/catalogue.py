@@ -21,9 +21,9 @@ import numpy as np
 from pgeom.geometry.bregman import bregman_score
 from pgeom.geometry.class_structure import capm_matrix
 from pgeom.geometry.curvature import match_curvature
-from pgeom.geometry.generators import Generator, Quadratic, hyperbolic
+from pgeom.geometry.generators import Quadratic, hyperbolic
 from pgeom.losses import likelihood, noise_robust, prior_adjusted, proper, tempered
-from pgeom.types import CatalogueLoss, ClassStats
+from pgeom.types import CatalogueLoss, ClassStats, Generator
 
 Builder = Callable[[ClassStats], CatalogueLoss]
 
@@ -64,9 +64,12 @@ def hpg_generator(K: int, ridges: int = 4) -> Generator:
     """HPG's generator: ◇ R = 4, λ = 1, a = ρ = 0.25, random unit w, ridges through the centre."""
     w = np.random.default_rng([GEOMETRY_SEED, 1, K]).standard_normal((ridges, K))
     w = w / np.linalg.norm(w, axis=1, keepdims=True)
-    with jax.ensure_compile_time_eval():  # a constant, also where a builder is being traced
+    # a constant, also where a builder is being traced, and the same one in either precision
+    with jax.ensure_compile_time_eval(), jax.enable_x64(False):
         F = hyperbolic(lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
-        return match_curvature(F, K, target=MEAN_CURVATURE, key=jax.random.key(GEOMETRY_SEED))
+        key = jax.random.key(GEOMETRY_SEED)
+        # jitted, to compile one small program and not one an operation
+        return jax.jit(lambda F: match_curvature(F, K, target=MEAN_CURVATURE, key=key))(F)
 
 
 def hpg(stats: ClassStats, *, ridges: int = 4) -> CatalogueLoss:

@@ -10,6 +10,7 @@ Its parameters travel as one vector, so that an optimiser step is a handful of f
 (5, 10)
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -93,5 +94,6 @@ class Network:
 def dropout_masks(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Masks of 0 and 1/(1 − rate), from 16 random bits each: the rate is 0.10001."""
     threshold = round(DROPOUT * 2**16)
-    kept = jax.random.bits(key, shape, jnp.uint16) >= threshold
+    # drawn flat: the other form takes XLA several times as long to compile
+    kept = jax.random.bits(key, (math.prod(shape),), jnp.uint16).reshape(shape) >= threshold
     return jnp.where(kept, jnp.float32(1 / (1 - threshold / 2**16)), jnp.float32(0))

@@ -123,14 +123,14 @@ def train(
     setup = programs.setup
     losses = len(setup.builders)
     for first in range(0, len(tasks), setup.devices):
-        crew_tasks = tasks[first : first + setup.devices]
+        crew = tasks[first : first + setup.devices]
 
-        def report(share, stopped, first=first, present=len(crew_tasks)):
-            finished = first * losses + int(np.sum(stopped[:present]))
-            done = (first + share * present) / len(tasks)
+        def report(share, stopped, first=first, crew=crew):
+            finished = first * losses + int(np.sum(stopped[: len(crew)]))
+            done = (first + share * len(crew)) / len(tasks)
             on_progress(Progress(finished, len(tasks) * losses, done))
 
-        yield _train_crew(programs, crew_tasks, epochs, report)
+        yield _train_crew(programs, crew, epochs, report)
 
 
 class _Crew(NamedTuple):

@@ -1,0 +1,1 @@
+"""The paper's experiments: one thin module a command."""

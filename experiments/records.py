@@ -1,0 +1,110 @@
+"""Records: one JSON line a run, beside a manifest; test logits in one .npz a cell.
+
+Every file is replaced as a whole, so that a reader, or the next call after an interruption, never
+sees half a cell. The logits of a cell are written before its lines: a line means that all of its
+run is there.
+"""
+
+import hashlib
+import json
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from experiments.cells import Cell
+from experiments.protocol import UsageError
+from pgeom.losses import catalogue
+
+LIBRARIES = ("jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn")
+
+
+class Store:
+    """The folder of one experiment under one configuration."""
+
+    def __init__(self, folder: Path, configuration: dict):
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"--out must be a folder, but {str(folder)!r} is a file")
+        self.folder = folder
+        self.hash = configuration_hash(configuration)
+        self._configuration = configuration
+        self._lines = _read(folder / "records.jsonl")
+
+    def runs(self) -> list[dict]:
+        """The records of this configuration."""
+        return [line for line in self._lines if line["configuration"] == self.hash]
+
+    def missing(self, cells: list[Cell], losses: tuple[str, ...]) -> list[Cell]:
+        """The cells in which a run with one of the losses has no record yet."""
+        known = {_key(line) for line in self.runs()}
+        return [cell for cell in cells if any((*cell, loss) not in known for loss in losses)]
+
+    def add(self, cell: Cell, runs: list[dict], arrays: dict[str, np.ndarray]) -> None:
+        """Write a finished cell: its logits, then its lines."""
+        known = {_key(line) for line in self.runs()}
+        fresh = [{**run, "configuration": self.hash} for run in runs if _key(run) not in known]
+        path = self.logits_path(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = dict(np.load(path)) if path.exists() else {}
+        _replace(path, lambda file: np.savez(file, **{**arrays, **kept}))
+        self._write_manifest()
+        self._lines = sorted(self._lines + fresh, key=_position)
+        text = "".join(json.dumps(line) + "\n" for line in self._lines)
+        _replace(self.folder / "records.jsonl", lambda file: file.write(text.encode()))
+
+    def logits(self, cell: Cell) -> dict[str, np.ndarray]:
+        """Test logits `[n, K]` by loss, with the test labels as `labels`."""
+        with np.load(self.logits_path(cell)) as arrays:
+            return dict(arrays)
+
+    def logits_path(self, cell: Cell) -> Path:
+        return self.folder / "logits" / self.hash / f"{cell.dataset}_{cell.regime}_{cell.seed}.npz"
+
+    def _write_manifest(self) -> None:
+        path = self.folder / "manifest.json"
+        manifest = json.loads(path.read_text()) if path.exists() else {}
+        manifest[self.hash] = {
+            "configuration": self._configuration,
+            "libraries": {
+                "python": platform.python_version(),
+                **{name: metadata.version(name) for name in LIBRARIES},
+            },
+        }
+        text = json.dumps(manifest, indent=2) + "\n"
+        _replace(path, lambda file: file.write(text.encode()))
+
+
+def configuration_hash(configuration: dict) -> str:
+    """Twelve hexadecimal digits that change with any value of the configuration."""
+    return hashlib.sha256(json.dumps(configuration, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def short(value) -> float | None:
+    """A float32 as the shortest decimal that reads back as it; None where it is not finite."""
+    return float(str(np.float32(value))) if np.isfinite(value) else None
+
+
+def _read(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _key(line: dict) -> tuple:
+    return (line["dataset"], line["regime"], line["seed"], line["loss"])
+
+
+def _position(line: dict) -> tuple:
+    names = list(catalogue.LOSSES)
+    order = names.index(line["loss"]) if line["loss"] in names else len(names)
+    return (line["configuration"], line["dataset"], line["regime"], line["seed"], order)
+
+
+def _replace(path: Path, write) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    with open(part, "wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)

@@ -1,0 +1,173 @@
+"""Tables: read from records, printed, and written as Markdown or JSON."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from rich import box
+from rich.table import Table
+
+from experiments.protocol import LABELS
+from pgeom.evaluation.significance import holm, paired_wilcoxon
+
+METRICS = {"accuracy": "Accuracy ↑", "nll": "NLL ↓", "brier": "Brier ↓", "ece": "ECE ↓"}
+HIGHER_IS_BETTER = {"accuracy", "balanced_accuracy"}
+REFERENCE = "ce"
+
+
+class Grid(NamedTuple):
+    """A table ready to be shown: cells marked as best are emphasised."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    best: set[tuple[int, int]]
+    footnotes: list[str]
+
+
+def select(runs: list[dict], cells, losses: Sequence[str]) -> pd.DataFrame:
+    """The records of these cells and losses, sorted as asked for."""
+    frame = pd.DataFrame(runs)
+    wanted = frame.merge(pd.DataFrame(cells), on=["dataset", "regime", "seed"])
+    wanted = wanted[wanted["loss"].isin(losses)]
+    for column, order in (("loss", losses), ("regime", dict.fromkeys(c.regime for c in cells))):
+        wanted[column] = pd.Categorical(wanted[column], list(order), ordered=True)
+    return wanted.sort_values(["regime", "loss", "seed"]).reset_index(drop=True)
+
+
+def summary(frame: pd.DataFrame, metrics: Sequence[str] = tuple(METRICS)) -> pd.DataFrame:
+    """Mean and sample standard deviation over seeds, one row a (regime, loss).
+
+    A run without a number (it diverged) leaves its cell without one too.
+    """
+    groups = frame.groupby(["regime", "loss"], observed=True)
+    columns = {
+        "seeds": groups.size(),
+        "diverged": groups["diverged_epoch"].agg(lambda e: (e > 0).sum()),
+    }
+    for metric in metrics:
+        values = groups[metric]
+        columns[f"{metric}_mean"] = values.agg(lambda v: v.astype(float).mean(skipna=False))
+        columns[f"{metric}_sd"] = values.agg(lambda v: v.astype(float).std(ddof=1, skipna=False))
+    return pd.DataFrame(columns).reset_index()
+
+
+def performance(frame: pd.DataFrame, dataset: str, regime: str) -> Grid:
+    """Mean ± sample sd of every metric for one regime, the best of each marked."""
+    rows = summary(frame[frame["regime"] == regime]).reset_index(drop=True)
+    best = set()
+    for column, metric in enumerate(METRICS, start=1):
+        means = rows[f"{metric}_mean"].round(3)
+        if means.notna().any():
+            extreme = means.max() if metric in HIGHER_IS_BETTER else means.min()
+            best |= {(row, column) for row in rows.index[means == extreme]}
+    text = [
+        [LABELS[row.loss], *(_mean_sd(row, metric) for metric in METRICS)]
+        for row in rows.itertuples()
+    ]
+    seeds = int(rows["seeds"].max())
+    notes = [f"mean ± sample sd over {seeds} seed{'s' * (seeds > 1)}; best of each column marked"]
+    notes += _diverged(frame[frame["regime"] == regime])
+    return Grid(f"{dataset}, {regime}", ["Loss", *METRICS.values()], text, best, notes)
+
+
+def significance(frame: pd.DataFrame, dataset: str, regime: str) -> Grid | None:
+    """Each loss against cross-entropy on matched seeds: exact Wilcoxon, Holm-corrected.
+
+    None where cross-entropy is not among the losses, or nothing else is.
+    """
+    frame = frame[frame["regime"] == regime]
+    losses = [loss for loss in frame["loss"].unique() if loss != REFERENCE]
+    if REFERENCE not in set(frame["loss"]) or not losses:
+        return None
+    header, columns = ["Loss"], [[LABELS[loss] for loss in losses]]
+    for metric in ("accuracy", "nll"):
+        pivot = frame.pivot(index="seed", columns="loss", values=metric).astype(np.float32)
+        tests = [_compare(pivot[loss], pivot[REFERENCE]) for loss in losses]
+        known = [place for place, test in enumerate(tests) if test is not None]
+        adjusted = dict(zip(known, holm([tests[k].p_value for k in known]), strict=True))
+        name = {"accuracy": "acc", "nll": "NLL"}[metric]
+        header += [f"Δ{name}", "p", "Holm", "floor"]
+        columns += [
+            [f"{(pivot[loss] - pivot[REFERENCE]).mean():+.3f}" for loss in losses],
+            ["–" if test is None else _p(test.p_value) for test in tests],
+            [_p(adjusted[k]) if k in adjusted else "–" for k in range(len(tests))],
+            ["–" if test is None else _p(test.attainable) for test in tests],
+        ]
+    pairs = frame["seed"].nunique()
+    notes = [
+        "p: exact two-sided Wilcoxon on matched seeds; Holm: corrected over the losses",
+        f"floor: the least p that the pairs which differ could give; {_floor(pairs)}",
+    ]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return Grid(f"{dataset}, {regime}: against CE", header, rows, set(), notes)
+
+
+def to_rich(grid: Grid) -> Table:
+    """A grid for the terminal."""
+    table = Table(
+        title=grid.title,
+        caption="\n".join(grid.footnotes),
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 0),
+    )
+    for place, name in enumerate(grid.header):
+        table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
+    for row, texts in enumerate(grid.rows):
+        marked = (
+            f"[bold]{text}*[/bold]" if (row, column) in grid.best else text
+            for column, text in enumerate(texts)
+        )
+        table.add_row(*marked)
+    return table
+
+
+def to_markdown(grid: Grid) -> str:
+    """A grid as a Markdown section."""
+    lines = [f"## {grid.title}", "", "| " + " | ".join(grid.header) + " |"]
+    lines.append("|" + "---|" * len(grid.header))
+    for row, texts in enumerate(grid.rows):
+        marked = (
+            f"**{text}**" if (row, column) in grid.best else text
+            for column, text in enumerate(texts)
+        )
+        lines.append("| " + " | ".join(marked) + " |")
+    return "\n".join([*lines, "", *(f"- {note}" for note in grid.footnotes), ""])
+
+
+def _mean_sd(row, metric: str) -> str:
+    mean, sd = getattr(row, f"{metric}_mean"), getattr(row, f"{metric}_sd")
+    if np.isnan(mean):
+        return "diverged"
+    return f"{mean:.3f}" if np.isnan(sd) else f"{mean:.3f} ± {sd:.3f}"
+
+
+def _diverged(frame: pd.DataFrame) -> list[str]:
+    bad = frame[frame["diverged_epoch"] > 0]
+    return [
+        f"{LABELS[run.loss]}, seed {run.seed}: validation NLL not finite from epoch "
+        f"{run.diverged_epoch}; scored at its best epoch before, {run.best_epoch}"
+        for run in bad.itertuples()
+    ]
+
+
+def _compare(values: pd.Series, reference: pd.Series):
+    """The test of one loss, or None where a run has no number to compare."""
+    if values.isna().any() or reference.isna().any():
+        return None
+    return paired_wilcoxon(values.to_numpy(), reference.to_numpy())
+
+
+def _p(value: float) -> str:
+    return "1" if value == 1 else f"{value:.4f}".lstrip("0")
+
+
+def _floor(pairs: int) -> str:
+    least = 2.0 / 2**pairs
+    if least > 0.05:
+        return f"with {pairs} pairs at best {least:.4g}, so the comparison is descriptive"
+    return f"with {pairs} pairs at best {least:.4g}"

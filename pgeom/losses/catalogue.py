@@ -69,7 +69,8 @@ def hpg_generator(K: int, ridges: int = 4) -> Generator:
         F = hyperbolic(lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
         key = jax.random.key(GEOMETRY_SEED)
         # jitted, to compile one small program and not one an operation
-        return jax.jit(lambda F: match_curvature(F, K, target=MEAN_CURVATURE, key=key))(F)
+        F = jax.jit(lambda F: match_curvature(F, K, target=MEAN_CURVATURE, key=key))(F)
+        return jax.tree.map(np.asarray, F)  # an array of JAX would remember the mesh it met first
 
 
 def hpg(stats: ClassStats, *, ridges: int = 4) -> CatalogueLoss:

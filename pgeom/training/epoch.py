@@ -139,9 +139,9 @@ def _batches(epoch_data, epoch, batch_size):
     cut = full * batch_size
     first = epoch * steps
     stacked = (
-        x[:cut].reshape(full, batch_size, -1),
+        x[:cut].reshape(full, batch_size, x.shape[1]),
         y[:cut].reshape(full, batch_size),
-        jnp.moveaxis(masks[:, :cut].reshape(2, full, batch_size, -1), 1, 0),
+        jnp.moveaxis(masks[:, :cut].reshape(2, full, batch_size, masks.shape[2]), 1, 0),
         first + jnp.arange(full),
     )
     last = (x[cut:], y[cut:], masks[:, cut:], first + full)

@@ -1,0 +1,156 @@
+"""`experiments.noise`: what it writes, that it resumes, and what it says to bad input."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from experiments import cli, figures, jobs, noise
+from experiments.cells import Cell
+from experiments.records import Store
+from pgeom.evaluation import metrics
+from tests.experiments.conftest import LOSSES, TINY
+
+FIELDS = {
+    *("dataset", "regime", "loss", "seed", "accuracy", "balanced_accuracy", "nll", "brier", "ece"),
+    *("temperature", "calibrated_nll", "calibrated_ece", "best_epoch", "stopped_epoch"),
+    *("realised_noise_rate", "noise_transition", "diverged_epoch", "configuration"),
+}
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+
+
+def contents(folder):
+    files = [
+        path for path in folder.rglob("*") if path.suffix in (".jsonl", ".npz", ".md", ".json")
+    ]
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(files)}
+
+
+def test_a_record_a_run_with_every_field(finished):
+    records = lines(finished)
+    assert len(records) == 2 * 3 * 3
+    assert all(set(record) >= FIELDS for record in records)
+    manifest = json.loads((finished / "manifest.json").read_text())
+    entry = manifest[records[0]["configuration"]]
+    assert entry["configuration"]["epochs"] == 3 and "jax" in entry["libraries"]
+
+
+def test_records_are_the_metrics_of_the_stored_logits(finished):
+    record = next(r for r in lines(finished) if r["loss"] == "gce" and r["seed"] == 1)
+    store = Store(finished, {"epochs": 3})
+    store.hash = record["configuration"]
+    arrays = store.logits(Cell(record["dataset"], record["regime"], 1))
+    logits, labels = arrays["gce"], arrays["labels"]
+    assert record["nll"] == pytest.approx(float(metrics.nll(logits, labels)), rel=1e-5)
+    assert record["accuracy"] == pytest.approx(np.mean(logits.argmax(1) == labels), abs=1e-6)
+
+
+def test_tables_and_figures_are_written(finished):
+    names = {path.name for path in finished.iterdir()}
+    assert {"tables-breast-cancer.md", "noise-accuracy-breast-cancer.png"} <= names
+    assert {f"reliability-breast-cancer-symmetric-40.{kind}" for kind in ("png", "pdf")} <= names
+    page = (finished / "tables-breast-cancer.md").read_text()
+    assert "3 pairs at best 0.25, so the comparison is descriptive" in page
+    assert page.count("| GCE |") == 4 and "**" in page
+
+
+def test_json_prints_the_table_and_nothing_else(finished, capsys):
+    noise.main(**TINY, losses=LOSSES, seeds=("3",), out=finished, json=True)
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["regime"], row["loss"]) for row in rows[:2]] == [("clean", "ce"), ("clean", "gce")]
+    ours = [r["nll"] for r in lines(finished) if r["regime"] == "clean" and r["loss"] == "ce"]
+    assert rows[0]["nll_mean"] == pytest.approx(np.mean(ours))
+    assert rows[0]["nll_sd"] == pytest.approx(np.std(ours, ddof=1))
+
+
+def test_a_rerun_trains_nothing(finished, monkeypatch, capsys):
+    def train(*_):
+        raise AssertionError("a finished cell was trained again")
+
+    monkeypatch.setattr(jobs, "train", train)
+    before = contents(finished)
+    noise.main(**TINY, losses=LOSSES, seeds=("3",), out=finished)
+    assert "0 runs trained, 18 found" in capsys.readouterr().out.replace("\n", " ")
+    assert contents(finished) == before
+
+
+def test_an_interrupted_job_resumes_to_the_same_records(finished, tmp_path, monkeypatch):
+    finish, written = Store.add, []
+
+    def interrupted(self, cell, runs, arrays):
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        written.append(cell)
+        finish(self, cell, runs, arrays)
+
+    monkeypatch.setattr(Store, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        noise.main(**TINY, losses=LOSSES, seeds=("3",), out=tmp_path)
+    assert len(lines(tmp_path)) == 9
+    monkeypatch.setattr(Store, "add", finish)
+    noise.main(**TINY, losses=LOSSES, seeds=("3",), out=tmp_path)
+    assert contents(tmp_path) == contents(finished)
+
+
+def test_a_further_loss_keeps_what_is_there(finished, tmp_path):
+    settings = {**TINY, "regimes": ("clean",), "seeds": ("0,",), "out": tmp_path}
+    noise.main(**settings, losses=("ce",))
+    first = lines(tmp_path)
+    noise.main(**settings, losses=("ce", "gce"))
+    assert [record["loss"] for record in lines(tmp_path)] == ["ce", "gce"]
+    assert lines(tmp_path)[0] == first[0]
+    alone = next(r for r in lines(finished) if (r["regime"], r["loss"]) == ("clean", "ce"))
+    assert first[0]["nll"] == pytest.approx(alone["nll"], abs=1e-3)
+
+
+def test_another_configuration_is_kept_apart(finished, tmp_path):
+    settings = {**TINY, "regimes": ("clean",), "losses": ("ce",), "seeds": ("0,",)}
+    noise.main(**settings, out=tmp_path)
+    noise.main(**{**settings, "epochs": 2}, out=tmp_path)
+    assert len({record["configuration"] for record in lines(tmp_path)}) == 2
+
+
+BAD = {
+    "dataset": (["--dataset", "digit"], "unknown dataset 'digit'; did you mean 'digits'?"),
+    "regime": (["--regimes", "symetric-20"], "did you mean 'symmetric-20'?"),
+    "loss": (["--losses", "ce", "hgp"], "unknown loss 'hgp'; did you mean 'hpg'?"),
+    "seeds": (["--seeds", "0"], "seeds must be at least 1, got '0'"),
+    "epochs": (["--epochs", "0"], "--epochs must be at least 1, got 0"),
+    "out": (["--out", __file__], "is a file"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_exit_code_two(case, capsys, monkeypatch):
+    arguments, message = BAD[case]
+    monkeypatch.setattr(sys, "argv", ["noise", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.start(noise.main)
+    error = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert message in error and error.count("\n") == 1
+
+
+def test_the_command_itself(tmp_path):
+    """In a process of its own: the set-up of devices, an error about them, and a clean exit."""
+    command = [sys.executable, "-m", "experiments.noise", "--dataset", "breast-cancer"]
+    many = subprocess.run([*command, "--devices", "4096"], capture_output=True, text=True)
+    assert many.returncode == 2 and many.stderr.count("\n") == 1
+    assert "--devices must be at most" in many.stderr and "got 4096" in many.stderr
+    tiny = ["--losses", "ce", "--seeds", "1", "--epochs", "1", "--devices", "1"]
+    done = subprocess.run(
+        [*command, *tiny, "--out", str(tmp_path), "--json"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)) == 3
+
+
+def test_every_loss_has_a_look_of_its_own():
+    looks = figures.LOOKS
+    assert len(set(looks.values())) == len(looks)
+    assert {"ce"}.union(*figures.FAMILIES.values()) == set(looks)

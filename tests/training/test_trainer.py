@@ -1,0 +1,146 @@
+"""The compiled trainer: against a plain loop, fair, independent of company, and one program."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from pgeom.losses import catalogue
+from pgeom.training import early_stopping
+from pgeom.training.mlp import dropout_masks
+from pgeom.training.trainer import train
+from pgeom.types import Annealing
+from tests.training.conftest import BATCH, EPOCHS, LOSSES, NETWORK, make_programs, make_task
+
+
+def trained(programs, tasks, epochs=EPOCHS):
+    return [one for crew in train(programs, tasks, epochs) for one in crew]
+
+
+def reference_run(task, loss_name, epochs):
+    """One run by an ordinary loop with optax.adamw: (validation NLLs, parameters by epoch)."""
+    member = task.member
+    loss = catalogue.LOSSES[loss_name](member.stats)
+    optimiser = optax.chain(
+        optax.clip_by_global_norm(5.0),
+        optax.adamw(float(member.learning_rate), b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4),
+    )
+    parameters = jnp.asarray(task.initial)
+    state, step, curve, history = optimiser.init(parameters), 0, [], []
+
+    @jax.jit
+    def update(parameters, state, x, y, masks, step):
+        annealing = Annealing(step, member.beta0, member.horizon)
+
+        def objective(w):
+            return jnp.mean(loss(NETWORK.logits(w, x, masks), y, annealing))
+
+        updates, state = optimiser.update(jax.grad(objective)(parameters), state, parameters)
+        return optax.apply_updates(parameters, updates), state
+
+    for epoch in range(1, epochs + 1):
+        order = task.order(epoch)
+        key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(member.dropout)), epoch - 1)
+        masks = dropout_masks(key, (2, len(order), NETWORK.width))
+        for first in range(0, len(order), BATCH):
+            part = slice(first, first + BATCH)
+            batch = order[part]
+            parameters, state = update(
+                parameters, state, member.x[batch], member.y[batch], masks[:, part], step
+            )
+            step += 1
+        log_p = jax.nn.log_softmax(NETWORK.logits(parameters, member.validation_x))
+        curve.append(-np.mean(np.asarray(log_p)[np.arange(20), member.validation_y]))
+        history.append(np.asarray(parameters))
+    return np.array(curve), history
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_equals_an_ordinary_loop(programs, loss):
+    task = make_task(3)
+    curve, history = reference_run(task, loss, EPOCHS)
+    one = trained(programs, [task])[0]
+    place = LOSSES.index(loss)
+    np.testing.assert_allclose(one.validation_nll[place], curve, rtol=2e-5)
+    best = int(np.argmin(curve))
+    assert one.best_epoch[place] == best + 1
+    assert one.best_step[place] == (best + 1) * 3
+    np.testing.assert_allclose(one.parameters[place], history[best], atol=2e-5)
+    logits = NETWORK.logits(history[best], task.inputs)
+    np.testing.assert_allclose(one.logits[place], logits, atol=1e-4)
+
+
+def test_all_losses_of_a_member_share_weights_batches_and_masks():
+    # the same loss twice: anything not shared would set the two runs apart
+    one = trained(make_programs(("ce", "ce")), [make_task(0)])[0]
+    np.testing.assert_array_equal(one.parameters[0], one.parameters[1])
+
+
+def test_members_differ(programs):
+    first, second = trained(programs, [make_task(0), make_task(1)])
+    assert not np.allclose(first.parameters, second.parameters)
+    assert not np.array_equal(make_task(0).order(1), make_task(1).order(1))
+    assert not np.array_equal(make_task(0).order(1), make_task(0).order(2))
+
+
+def test_a_run_does_not_depend_on_its_company(programs):
+    among_many = trained(programs, [make_task(seed) for seed in range(3)])[2]
+    alone = trained(make_programs(("apms",), devices=1), [make_task(2)])[0]
+    place = LOSSES.index("apms")
+    np.testing.assert_allclose(alone.validation_nll[0], among_many.validation_nll[place], atol=1e-5)
+    np.testing.assert_allclose(alone.logits[0], among_many.logits[place], atol=1e-4)
+
+
+def test_twice_the_same(programs):
+    tasks = [make_task(0), make_task(1)]
+    for first, second in zip(trained(programs, tasks), trained(programs, tasks), strict=True):
+        jax.tree.map(np.testing.assert_array_equal, first, second)
+
+
+def test_another_member_rate_or_coefficient_compiles_nothing(programs):
+    trained(programs, [make_task(0)])
+    compiled = []
+    listener = lambda name, *_, **__: "backend_compile" in name and compiled.append(name)  # noqa: E731
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    others = [make_task(7), make_task(8, learning_rate=3e-3), make_task(9, beta0=0.5)]
+    trained(programs, others, epochs=2)
+    assert compiled == []
+    jax.jit(lambda x: x + 41)(1.0)  # the listener does hear a compilation
+    assert compiled
+
+
+def test_the_margin_coefficient_reaches_apms_alone(programs):
+    without, with_it = trained(programs, [make_task(0, beta0=0.0), make_task(0, beta0=0.5)])
+    np.testing.assert_array_equal(without.parameters[:2], with_it.parameters[:2])
+    assert not np.allclose(without.parameters[2], with_it.parameters[2])
+
+
+def test_a_stopped_run_is_frozen_and_the_crew_ends_early(programs):
+    eager = early_stopping.Rule(minimum=1, patience=1)
+    seen = []
+    tasks = [make_task(0, rule=eager, learning_rate=5.0), make_task(1, learning_rate=1e-2)]
+    stopped, running = (one for crew in train(programs, tasks, 30, seen.append) for one in crew)
+    assert np.all(stopped.stopped_epoch < running.stopped_epoch)
+    for place, last in enumerate(stopped.stopped_epoch):
+        assert np.all(np.isfinite(stopped.validation_nll[place, :last]))
+        assert np.all(np.isnan(stopped.validation_nll[place, last:]))
+        curve = stopped.validation_nll[place, :last]
+        assert stopped.best_epoch[place] == 1 + int(np.argmin(curve))
+    assert running.validation_nll.shape[1] == running.stopped_epoch.max() < 30
+    assert seen[-1].finished_runs == seen[-1].all_runs == 6 and seen[-1].share == 1.0
+
+
+def test_divergence_is_reported_and_poisons_nobody():
+    def broken(stats):
+        return lambda logits, labels, annealing: (
+            jnp.sum(logits**2, axis=-1) * jnp.where(annealing.step < 4, 1.0, jnp.nan)
+        )
+
+    programs = make_programs(("ce", broken))
+    spoiled, healthy = trained(programs, [make_task(0, spoil=True), make_task(1)])
+    assert np.all(spoiled.diverged_epoch == 1) and np.all(spoiled.best_epoch == 0)
+    assert healthy.diverged_epoch.tolist() == [0, 2]
+    assert healthy.best_epoch[1] == 1 and np.all(np.isfinite(healthy.logits))
+    alone = trained(programs, [make_task(1)])[0]
+    np.testing.assert_array_equal(alone.parameters[0], healthy.parameters[0])

@@ -11,6 +11,7 @@ Array([0.29194], dtype=float32)
 """
 
 from pgeom import losses
+from pgeom.evaluation import calibration, metrics, significance
 from pgeom.geometry import bounds, class_structure, curvature, generators, margin
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk, regret
 from pgeom.geometry.convexity import check_generator
@@ -24,6 +25,7 @@ __all__ = [
     "bounds",
     "bregman_divergence",
     "bregman_score",
+    "calibration",
     "capm",
     "check_generator",
     "class_structure",
@@ -33,6 +35,8 @@ __all__ = [
     "hpg",
     "losses",
     "margin",
+    "metrics",
     "on_logits",
     "regret",
+    "significance",
 ]

@@ -16,7 +16,6 @@ Wilcoxon(statistic=0.0, p_value=0.125, attainable=0.125)
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
 
 class Wilcoxon(NamedTuple):
@@ -95,7 +94,7 @@ def mean_ranks(values, *, lower_is_better):
     if values.ndim != 2 or values.size == 0:
         raise ValueError(f"values must be a non-empty [cells, losses], but are {values.shape}")
     costs = values if lower_is_better else -values
-    return rankdata(np.where(np.isnan(costs), np.inf, costs), axis=1).mean(axis=0)
+    return _ranks(np.where(np.isnan(costs), np.inf, costs)).mean(axis=0)
 
 
 def _checked_pairs(a, b):
@@ -117,7 +116,7 @@ def _doubled_midranks(magnitudes, rounding):
     apart = gaps > rounding[order][1:] + rounding[order][:-1]
     groups = np.empty(len(order), dtype=np.int64)
     groups[order] = np.concatenate([[0], np.cumsum(apart)])[: len(order)]
-    return np.rint(2 * rankdata(groups)).astype(np.int64)
+    return np.rint(2 * _ranks(groups)).astype(np.int64)
 
 
 def _null_distribution(doubled):
@@ -131,3 +130,11 @@ def _null_distribution(doubled):
         shifted = np.concatenate([gap, probabilities])
         probabilities = (np.concatenate([probabilities, gap]) + shifted) / 2
     return probabilities
+
+
+def _ranks(values):
+    """Ranks along the last axis, from 1, with ties sharing their average."""
+    # here, because scipy.stats takes a second to import, and pgeom must not
+    from scipy.stats import rankdata
+
+    return rankdata(values, axis=-1)

@@ -12,13 +12,13 @@ from rich.console import Console
 from experiments.protocol import UsageError
 
 
-def start(main: Callable) -> None:
-    """Run a typed `main` as a command line.
+def start(main: Callable, name: str) -> None:
+    """Run a typed `main` as the command line `python -m name`.
 
     A `UsageError` is one line on stderr and exit code 2; an interruption says what was kept.
     """
     try:
-        tyro.cli(main, description=main.__doc__)
+        tyro.cli(main, prog=f"python -m {name}")
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

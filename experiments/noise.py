@@ -103,4 +103,4 @@ def _noisiest(regimes: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    cli.start(main)
+    cli.start(main, "experiments.noise")

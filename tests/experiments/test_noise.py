@@ -130,7 +130,7 @@ def test_bad_input_is_one_line_and_exit_code_two(case, capsys, monkeypatch):
     arguments, message = BAD[case]
     monkeypatch.setattr(sys, "argv", ["noise", *arguments])
     with pytest.raises(SystemExit) as stop:
-        cli.start(noise.main)
+        cli.start(noise.main, "experiments.noise")
     error = capsys.readouterr().err
     assert stop.value.code == 2
     assert message in error and error.count("\n") == 1
@@ -154,3 +154,13 @@ def test_every_loss_has_a_look_of_its_own():
     looks = figures.LOOKS
     assert len(set(looks.values())) == len(looks)
     assert {"ce"}.union(*figures.FAMILIES.values()) == set(looks)
+
+
+def test_an_interruption_says_what_was_kept(monkeypatch, capsys):
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["noise"])
+    with pytest.raises(SystemExit) as stop:
+        cli.start(interrupted, "experiments.noise")
+    assert stop.value.code == 130 and "finished cells are kept" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from experiments.protocol import Training
 from experiments.records import Store
 from experiments.scoring import records_of
 from pgeom.losses import catalogue
-from pgeom.training.trainer import Setup, compile_programs, train
+from pgeom.training.trainer import Setup, compile_programs, sizes_of, train
 
 
 class Spent(NamedTuple):
@@ -39,7 +39,7 @@ def run(
     builders = tuple(catalogue.LOSSES[loss] for loss in losses)
     setup = Setup(network, builders, training.batch_size, devices)
     with console.status("compiling the epoch program"):
-        programs = compile_programs(setup, prepared[0].training)
+        programs = compile_programs(setup, sizes_of(prepared[0].training))
     console.print(f"compiled in {programs.compile_seconds:.1f} s", style="dim")
 
     begun = time.perf_counter()

@@ -8,6 +8,7 @@ another number of them compiles anything.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ from pgeom.losses.catalogue import Builder
 from pgeom.training import epoch as one_epoch
 from pgeom.training.epoch import Member, Run
 from pgeom.training.mlp import Network
+from pgeom.types import ClassStats
 
 AXIS = "members"
 
@@ -44,6 +46,18 @@ class Task(NamedTuple):
     initial: np.ndarray
     order: Callable[[int], np.ndarray]
     inputs: np.ndarray
+
+
+class Sizes(NamedTuple):
+    """How many examples a task has; its other dimensions are the network's."""
+
+    train: int
+    validation: int
+    inputs: int
+
+
+def sizes_of(task: Task) -> Sizes:
+    return Sizes(len(task.member.y), len(task.member.validation_y), len(task.inputs))
 
 
 class Trained(NamedTuple):
@@ -76,8 +90,9 @@ class Programs(NamedTuple):
     compile_seconds: float
 
 
-def compile_programs(setup: Setup, example: Task) -> Programs:
-    """Compile for tasks shaped like the example."""
+@cache
+def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
+    """Compile for tasks of these sizes; a second call with the same finds the first one's."""
     mesh = Mesh(np.array(jax.devices()[: setup.devices]), (AXIS,))
     sharding = NamedSharding(mesh, PartitionSpec(AXIS))
     run_epoch = one_epoch.member_epoch(setup.network, setup.builders, setup.batch_size)
@@ -95,11 +110,9 @@ def compile_programs(setup: Setup, example: Task) -> Programs:
         return jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
 
     begun = time.perf_counter()
-    crew = _crew([example], setup, sharding)
-    epoch = jax.jit(sharded(local_epoch), donate_argnums=2)
-    epoch = epoch.lower(crew.members, crew.orders(1), crew.runs).compile()
-    predict = jax.jit(sharded(local_predict))
-    predict = predict.lower(crew.runs.best.parameters, crew.inputs).compile()
+    members, orders, runs, inputs = _abstract(setup, sizes, sharding)
+    epoch = jax.jit(sharded(local_epoch), donate_argnums=2).lower(members, orders, runs).compile()
+    predict = jax.jit(sharded(local_predict)).lower(runs.best.parameters, inputs).compile()
     return Programs(setup, sharding, epoch, predict, time.perf_counter() - begun)
 
 
@@ -172,6 +185,33 @@ def _trained(runs: Run, nll, logits, place) -> Trained:
         validation_nll=np.where(after, np.nan, nll[place]),
         logits=logits[place],
     )
+
+
+def _abstract(setup: Setup, sizes: Sizes, sharding: NamedSharding):
+    """The shapes of a crew's members, orders, runs and inputs."""
+    d, K = setup.network.inputs, setup.network.classes
+    n, v, m = sizes
+
+    def shape(*dimensions, dtype=jnp.float32):
+        return jax.ShapeDtypeStruct((setup.devices, *dimensions), dtype, sharding=sharding)
+
+    members = Member(
+        x=shape(n, d),
+        y=shape(n, dtype=jnp.int32),
+        validation_x=shape(v, d),
+        validation_y=shape(v, dtype=jnp.int32),
+        stats=ClassStats(shape(K), shape(K, d)),
+        learning_rate=shape(),
+        beta0=shape(),
+        horizon=shape(),
+        minimum=shape(dtype=jnp.int32),
+        patience=shape(dtype=jnp.int32),
+        dropout=shape(2, dtype=jnp.uint32),
+    )
+    run = jax.eval_shape(one_epoch.start, jax.ShapeDtypeStruct((setup.network.size,), jnp.float32))
+    losses = len(setup.builders)
+    runs = jax.tree.map(lambda leaf: shape(losses, *leaf.shape, dtype=leaf.dtype), run)
+    return members, shape(n, dtype=jnp.int32), runs, shape(m, d)
 
 
 def _crew(tasks: Sequence[Task], setup: Setup, sharding: NamedSharding) -> _Crew:

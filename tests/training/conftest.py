@@ -8,7 +8,7 @@ from pgeom.losses import catalogue
 from pgeom.training import early_stopping
 from pgeom.training.epoch import Member
 from pgeom.training.mlp import Network
-from pgeom.training.trainer import Setup, Task, compile_programs
+from pgeom.training.trainer import Setup, Task, compile_programs, sizes_of
 from pgeom.types import ClassStats
 
 NETWORK = Network(inputs=6, classes=3)
@@ -48,7 +48,7 @@ def make_task(seed, *, learning_rate=1e-2, beta0=0.2, rule=early_stopping.RULE, 
 
 def make_programs(losses=LOSSES, devices=2):
     builders = tuple(catalogue.LOSSES.get(loss, loss) for loss in losses)
-    return compile_programs(Setup(NETWORK, builders, BATCH, devices), make_task(0))
+    return compile_programs(Setup(NETWORK, builders, BATCH, devices), sizes_of(make_task(0)))
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -1,15 +1,48 @@
-"""What every command shares: the set-up that only an entry point may do, and its errors."""
+"""What every command shares: its common options, the set-up of JAX, and its errors."""
 
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import jax
 import tyro
 from rich.console import Console
 
-from experiments.protocol import UsageError
+from experiments.jobs import Spent
+from experiments.protocol import SEEDS, Training, UsageError, parse_seeds
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of every command."""
+
+    seeds: tuple[str, ...] = (str(len(SEEDS)),)
+    """How many, as in 5 for the seeds 0 to 4, or a list, as in 0 3 7."""
+    epochs: int = Training.epochs
+    """The most epochs that a run is trained."""
+    devices: int | None = None
+    """How many devices to train on; all there are if not given."""
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Print the aggregated table as JSON, and nothing else, on stdout."""
+
+
+Common = Annotated[Options, tyro.conf.OmitArgPrefixes]
+DEFAULTS = Options()
+
+
+class Command(NamedTuple):
+    """The common options of a command that has begun, checked."""
+
+    seeds: tuple[int, ...]
+    training: Training
+    devices: int
+    json: bool
+    console: Console
+    begun: float
 
 
 def start(main: Callable, name: str) -> None:
@@ -25,6 +58,32 @@ def start(main: Callable, name: str) -> None:
     except KeyboardInterrupt:
         print("interrupted: finished cells are kept, the same command goes on", file=sys.stderr)
         sys.exit(130)
+
+
+def begin(options: Options, out: Path) -> Command:
+    """Check the common options and set up JAX; nothing is written yet."""
+    begun = time.perf_counter()
+    seeds = parse_seeds(options.seeds)
+    if options.epochs < 1:
+        raise UsageError(f"--epochs must be at least 1, got {options.epochs}")
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out must be a folder, but {str(out)!r} is a file")
+    devices = prepare_devices(options.devices)
+    # where stdout is for JSON, talk on stderr
+    console = Console(stderr=options.json)
+    return Command(seeds, Training(options.epochs), devices, options.json, console, begun)
+
+
+def close(command: Command, spent: Spent, asked: int, out: Path, written: Sequence[Path]) -> None:
+    """Say where everything is and what it took."""
+    names = ", ".join(path.name for path in written)
+    command.console.print(
+        f"{spent.runs} runs trained, {asked - spent.runs} found; compile {spent.compiling:.1f} s, "
+        f"training {spent.training:.1f} s, all in all {time.perf_counter() - command.begun:.1f} s; "
+        f"written to {out}: records.jsonl, manifest.json, logits, {names}",
+        soft_wrap=True,
+        highlight=False,
+    )
 
 
 def prepare_devices(devices: int | None) -> int:
@@ -46,15 +105,3 @@ def prepare_devices(devices: int | None) -> int:
     if devices is not None and devices > there:
         raise UsageError(f"--devices must be at most {there}, as many as there are, got {devices}")
     return devices or there
-
-
-def at_least_one(name: str, value: int) -> int:
-    """`value`, or a UsageError that names the option."""
-    if value < 1:
-        raise UsageError(f"--{name} must be at least 1, got {value}")
-    return value
-
-
-def console(json: bool) -> Console:
-    """Where to talk: stdout, or stderr where stdout is for JSON."""
-    return Console(stderr=json)

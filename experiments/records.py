@@ -1,8 +1,8 @@
 """Records: one JSON line a run, beside a manifest; test logits in one .npz a cell.
 
-Every file is replaced as a whole, so that a reader, or the next call after an interruption, never
-sees half a cell. The logits of a cell are written before its lines: a line means that all of its
-run is there.
+Lines are only ever appended, a cell at a time; what an interruption tore off is cut away by the
+next call. Other files are replaced as a whole. The logits of a cell are written before its lines:
+a line means that all of its run is there.
 """
 
 import hashlib
@@ -15,8 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from experiments.cells import Cell
-from experiments.protocol import UsageError
-from pgeom.losses import catalogue
 
 LIBRARIES = ("jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn")
 
@@ -25,16 +23,14 @@ class Store:
     """The folder of one experiment under one configuration."""
 
     def __init__(self, folder: Path, configuration: dict):
-        if folder.exists() and not folder.is_dir():
-            raise UsageError(f"--out must be a folder, but {str(folder)!r} is a file")
         self.folder = folder
         self.hash = configuration_hash(configuration)
         self._configuration = configuration
-        self._lines = _read(folder / "records.jsonl")
+        self._path = folder / "records.jsonl"
 
     def runs(self) -> list[dict]:
         """The records of this configuration."""
-        return [line for line in self._lines if line["configuration"] == self.hash]
+        return [line for line in _read(self._path) if line["configuration"] == self.hash]
 
     def missing(self, cells: list[Cell], losses: tuple[str, ...]) -> list[Cell]:
         """The cells in which a run with one of the losses has no record yet."""
@@ -50,9 +46,7 @@ class Store:
         kept = dict(np.load(path)) if path.exists() else {}
         _replace(path, lambda file: np.savez(file, **{**arrays, **kept}))
         self._write_manifest()
-        self._lines = sorted(self._lines + fresh, key=_position)
-        text = "".join(json.dumps(line) + "\n" for line in self._lines)
-        _replace(self.folder / "records.jsonl", lambda file: file.write(text.encode()))
+        _append(self._path, "".join(json.dumps(line) + "\n" for line in fresh))
 
     def logits(self, cell: Cell) -> dict[str, np.ndarray]:
         """Test logits `[n, K]` by loss, with the test labels as `labels`."""
@@ -87,17 +81,25 @@ def short(value) -> float | None:
 
 
 def _read(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """The whole lines of a file; what follows the last line break was torn off."""
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def _append(path: Path, text: str) -> None:
+    """Add whole lines behind the last whole line."""
+    path.touch()
+    with open(path, "r+b") as file:
+        end = file.read().rfind(b"\n") + 1
+        file.seek(end)
+        file.truncate()
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _key(line: dict) -> tuple:
     return (line["dataset"], line["regime"], line["seed"], line["loss"])
-
-
-def _position(line: dict) -> tuple:
-    names = list(catalogue.LOSSES)
-    order = names.index(line["loss"]) if line["loss"] in names else len(names)
-    return (line["configuration"], line["dataset"], line["regime"], line["seed"], order)
 
 
 def _replace(path: Path, write) -> None:

@@ -1,5 +1,6 @@
 """From logits to a record: every metric of a run, raw and after temperature scaling."""
 
+from collections.abc import Mapping
 from functools import cache
 
 import jax
@@ -36,9 +37,12 @@ def _program():
 
 
 def records_of(
-    prepared: PreparedCell, losses: tuple[str, ...], trained: Trained
+    prepared: PreparedCell, losses: tuple[str, ...], trained: Trained, own: Mapping
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """The records of a cell's runs, and its arrays: test logits by loss, and the test labels."""
+    """The records of a cell's runs, and its arrays: test logits by loss, and the test labels.
+
+    `own` are the experiment's own fields, a value for each run.
+    """
     split = prepared.split
     cut = len(split.validation.labels)
     logits = jnp.asarray(trained.logits)
@@ -65,6 +69,7 @@ def records_of(
             "best_step": int(trained.best_step[place]),
             "stopped_epoch": stopped,
             "diverged_epoch": int(trained.diverged_epoch[place]),
+            **{field: short(of_runs[place]) for field, of_runs in own.items()},
             "validation_nll": [short(v) for v in trained.validation_nll[place][:stopped]],
         }
         runs.append(run)

@@ -1,11 +1,14 @@
 """Tables: read from records, printed, and written as Markdown or JSON."""
 
+import json as json_format
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
 from experiments.protocol import LABELS
@@ -53,26 +56,26 @@ def summary(frame: pd.DataFrame, metrics: Sequence[str] = tuple(METRICS)) -> pd.
     return pd.DataFrame(columns).reset_index()
 
 
-def performance(frame: pd.DataFrame, dataset: str, regime: str) -> Grid:
+def performance(frame: pd.DataFrame, title: str, regime: str, metrics=METRICS) -> Grid:
     """Mean ± sample sd of every metric for one regime, the best of each marked."""
-    rows = summary(frame[frame["regime"] == regime]).reset_index(drop=True)
+    rows = summary(frame[frame["regime"] == regime], tuple(metrics)).reset_index(drop=True)
     best = set()
-    for column, metric in enumerate(METRICS, start=1):
+    for column, metric in enumerate(metrics, start=1):
         means = rows[f"{metric}_mean"].round(3)
         if means.notna().any():
             extreme = means.max() if metric in HIGHER_IS_BETTER else means.min()
             best |= {(row, column) for row in rows.index[means == extreme]}
     text = [
-        [LABELS[row.loss], *(_mean_sd(row, metric) for metric in METRICS)]
+        [LABELS[row.loss], *(_mean_sd(row, metric) for metric in metrics)]
         for row in rows.itertuples()
     ]
     seeds = int(rows["seeds"].max())
     notes = [f"mean ± sample sd over {seeds} seed{'s' * (seeds > 1)}; best of each column marked"]
     notes += _diverged(frame[frame["regime"] == regime])
-    return Grid(f"{dataset}, {regime}", ["Loss", *METRICS.values()], text, best, notes)
+    return Grid(title, ["Loss", *metrics.values()], text, best, notes)
 
 
-def significance(frame: pd.DataFrame, dataset: str, regime: str) -> Grid | None:
+def significance(frame: pd.DataFrame, title: str, regime: str) -> Grid | None:
     """Each loss against cross-entropy on matched seeds: exact Wilcoxon, Holm-corrected.
 
     None where cross-entropy is not among the losses, or nothing else is.
@@ -101,7 +104,22 @@ def significance(frame: pd.DataFrame, dataset: str, regime: str) -> Grid | None:
         f"floor: the least p that the pairs which differ could give; {_floor(pairs)}",
     ]
     rows = [list(row) for row in zip(*columns, strict=True)]
-    return Grid(f"{dataset}, {regime}: against CE", header, rows, set(), notes)
+    return Grid(f"{title}: against CE", header, rows, set(), notes)
+
+
+def publish(
+    grids: Sequence[Grid | None], summary: pd.DataFrame, page: Path, console: Console, json: bool
+) -> None:
+    """Write the grids as Markdown, and print them, or the summary as JSON on stdout."""
+    grids = [grid for grid in grids if grid is not None]
+    page.write_text("\n".join(to_markdown(grid) for grid in grids))
+    if json:
+        rows = summary.astype(object)
+        rows = rows.where(rows.notna(), None).to_dict("records")
+        print(json_format.dumps(rows, indent=2))
+        return
+    for grid in grids:
+        console.print(to_rich(grid))
 
 
 def to_rich(grid: Grid) -> Table:

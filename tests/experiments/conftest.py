@@ -5,8 +5,10 @@ import pytest
 
 from experiments import cli, noise
 
-TINY = {"dataset": "breast-cancer", "regimes": ("clean", "symmetric-40"), "epochs": 3}
+TINY = {"dataset": "breast-cancer", "regimes": ("clean", "symmetric-40")}
 LOSSES = ("ce", "gce", "apms")
+THREE = cli.Options(seeds=("3",), epochs=3)
+ONE = cli.Options(seeds=("0,",), epochs=3)
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -36,5 +38,5 @@ def finished(tmp_path_factory, promotion_as_optax_needs_it, programs_compiled_on
     out = tmp_path_factory.mktemp("noise")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cli, "prepare_devices", lambda devices: devices or 2)
-        noise.main(**TINY, losses=LOSSES, seeds=("3",), out=out)
+        noise.main(**TINY, losses=LOSSES, out=out, common=THREE)
     return out

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from experiments import cli, figures, jobs, noise
 from experiments.cells import Cell
 from experiments.records import Store
 from pgeom.evaluation import metrics
-from tests.experiments.conftest import LOSSES, TINY
+from tests.experiments.conftest import LOSSES, ONE, THREE, TINY
 
 FIELDS = {
     *("dataset", "regime", "loss", "seed", "accuracy", "balanced_accuracy", "nll", "brier", "ece"),
@@ -60,7 +61,7 @@ def test_tables_and_figures_are_written(finished):
 
 
 def test_json_prints_the_table_and_nothing_else(finished, capsys):
-    noise.main(**TINY, losses=LOSSES, seeds=("3",), out=finished, json=True)
+    noise.main(**TINY, losses=LOSSES, out=finished, common=replace(THREE, json=True))
     rows = json.loads(capsys.readouterr().out)
     assert [(row["regime"], row["loss"]) for row in rows[:2]] == [("clean", "ce"), ("clean", "gce")]
     ours = [r["nll"] for r in lines(finished) if r["regime"] == "clean" and r["loss"] == "ce"]
@@ -74,7 +75,7 @@ def test_a_rerun_trains_nothing(finished, monkeypatch, capsys):
 
     monkeypatch.setattr(jobs, "train", train)
     before = contents(finished)
-    noise.main(**TINY, losses=LOSSES, seeds=("3",), out=finished)
+    noise.main(**TINY, losses=LOSSES, out=finished, common=THREE)
     assert "0 runs trained, 18 found" in capsys.readouterr().out.replace("\n", " ")
     assert contents(finished) == before
 
@@ -90,15 +91,15 @@ def test_an_interrupted_job_resumes_to_the_same_records(finished, tmp_path, monk
 
     monkeypatch.setattr(Store, "add", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        noise.main(**TINY, losses=LOSSES, seeds=("3",), out=tmp_path)
+        noise.main(**TINY, losses=LOSSES, out=tmp_path, common=THREE)
     assert len(lines(tmp_path)) == 9
     monkeypatch.setattr(Store, "add", finish)
-    noise.main(**TINY, losses=LOSSES, seeds=("3",), out=tmp_path)
+    noise.main(**TINY, losses=LOSSES, out=tmp_path, common=THREE)
     assert contents(tmp_path) == contents(finished)
 
 
 def test_a_further_loss_keeps_what_is_there(finished, tmp_path):
-    settings = {**TINY, "regimes": ("clean",), "seeds": ("0,",), "out": tmp_path}
+    settings = {**TINY, "regimes": ("clean",), "out": tmp_path, "common": ONE}
     noise.main(**settings, losses=("ce",))
     first = lines(tmp_path)
     noise.main(**settings, losses=("ce", "gce"))
@@ -109,9 +110,9 @@ def test_a_further_loss_keeps_what_is_there(finished, tmp_path):
 
 
 def test_another_configuration_is_kept_apart(finished, tmp_path):
-    settings = {**TINY, "regimes": ("clean",), "losses": ("ce",), "seeds": ("0,",)}
-    noise.main(**settings, out=tmp_path)
-    noise.main(**{**settings, "epochs": 2}, out=tmp_path)
+    settings = {**TINY, "regimes": ("clean",), "losses": ("ce",), "out": tmp_path}
+    noise.main(**settings, common=ONE)
+    noise.main(**settings, common=replace(ONE, epochs=2))
     assert len({record["configuration"] for record in lines(tmp_path)}) == 2
 
 

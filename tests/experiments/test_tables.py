@@ -38,7 +38,7 @@ def test_select_keeps_only_what_was_asked_for(runs):
 
 
 def test_mean_sample_sd_and_best(runs):
-    grid = tables.performance(frame_of(runs), "digits", "clean")
+    grid = tables.performance(frame_of(runs), "digits, clean", "clean")
     assert [row[0] for row in grid.rows] == ["CE", "MAE", "HPG"]
     assert grid.rows[0][1] == "0.920 ± 0.016"  # √(0.001/4)
     assert {(2, 1), (2, 2)} <= grid.best
@@ -47,18 +47,18 @@ def test_mean_sample_sd_and_best(runs):
 
 
 def test_significance_against_ce(runs):
-    grid = tables.significance(frame_of(runs), "digits", "clean")
+    grid = tables.significance(frame_of(runs), "digits, clean", "clean")
     rows = {row[0]: row[1:5] for row in grid.rows}
     assert rows["HPG"] == ["+0.030", ".0625", ".1250", ".0625"]
     assert rows["MAE"] == ["-0.008", ".1250", ".1250", ".1250"], "one pair is equal"
     assert any("0.0625, so the comparison is descriptive" in note for note in grid.footnotes)
-    assert tables.significance(frame_of(runs[5:]), "digits", "clean") is None
+    assert tables.significance(frame_of(runs[5:]), "digits, clean", "clean") is None
 
 
 def test_enough_pairs_are_not_called_descriptive():
     runs = [record(loss, s, 0.9 + s / 1000) for loss in ("ce", "hpg") for s in range(6)]
     cells = [Cell("digits", "clean", seed) for seed in range(6)]
-    grid = tables.significance(tables.select(runs, cells, ("ce", "hpg")), "digits", "clean")
+    grid = tables.significance(tables.select(runs, cells, ("ce", "hpg")), "digits, clean", "clean")
     assert not any("descriptive" in note for note in grid.footnotes)
 
 
@@ -67,11 +67,11 @@ def test_divergence_is_a_footnote_and_never_a_number(runs):
     runs[6] = record("hpg", 1, 0.5, diverged_epoch=1, best_epoch=0) | nothing
     runs[2] = record("ce", 2, 0.91, diverged_epoch=7)
     frame = frame_of(runs)
-    grid = tables.performance(frame, "digits", "clean")
+    grid = tables.performance(frame, "digits, clean", "clean")
     assert grid.rows[2][1] == "diverged" and (2, 1) not in grid.best
     notes = " ".join(grid.footnotes)
     assert "HPG, seed 1" in notes and "CE, seed 2: validation NLL not finite from epoch 7" in notes
-    compared = tables.significance(frame, "digits", "clean")
+    compared = tables.significance(frame, "digits, clean", "clean")
     assert [row[2] for row in compared.rows if row[0] == "HPG"] == ["–"]
 
 

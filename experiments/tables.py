@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
 from experiments.protocol import LABELS
 from pgeom.evaluation.significance import holm, paired_wilcoxon
 
 METRICS = {"accuracy": "Accuracy ↑", "nll": "NLL ↓", "brier": "Brier ↓", "ece": "ECE ↓"}
-HIGHER_IS_BETTER = {"accuracy", "balanced_accuracy"}
 REFERENCE = "ce"
 
 
@@ -39,12 +39,14 @@ def select(runs: list[dict], cells, losses: Sequence[str]) -> pd.DataFrame:
     return wanted.sort_values(["regime", "loss", "seed"]).reset_index(drop=True)
 
 
-def summary(frame: pd.DataFrame, metrics: Sequence[str] = tuple(METRICS)) -> pd.DataFrame:
+def summary(
+    frame: pd.DataFrame, metrics: Sequence[str] = tuple(METRICS), by=("regime", "loss")
+) -> pd.DataFrame:
     """Mean and sample standard deviation over seeds, one row a (regime, loss).
 
     A run without a number (it diverged) leaves its cell without one too.
     """
-    groups = frame.groupby(["regime", "loss"], observed=True)
+    groups = frame.groupby(list(by), observed=True)
     columns = {
         "seeds": groups.size(),
         "diverged": groups["diverged_epoch"].agg(lambda e: (e > 0).sum()),
@@ -60,14 +62,14 @@ def performance(frame: pd.DataFrame, title: str, regime: str, metrics=METRICS) -
     """Mean ± sample sd of every metric for one regime, the best of each marked."""
     rows = summary(frame[frame["regime"] == regime], tuple(metrics)).reset_index(drop=True)
     best = set()
-    for column, metric in enumerate(metrics, start=1):
+    for column, (metric, label) in enumerate(metrics.items(), start=1):
         means = rows[f"{metric}_mean"].round(3)
         if means.notna().any():
-            extreme = means.max() if metric in HIGHER_IS_BETTER else means.min()
+            extreme = means.max() if "↑" in label else means.min()
             best |= {(row, column) for row in rows.index[means == extreme]}
     text = [
-        [LABELS[row.loss], *(_mean_sd(row, metric) for metric in metrics)]
-        for row in rows.itertuples()
+        [label_of(row["loss"]), *(_mean_sd(row, metric) for metric in metrics)]
+        for row in rows.to_dict("records")
     ]
     seeds = int(rows["seeds"].max())
     notes = [f"mean ± sample sd over {seeds} seed{'s' * (seeds > 1)}; best of each column marked"]
@@ -84,7 +86,7 @@ def significance(frame: pd.DataFrame, title: str, regime: str) -> Grid | None:
     losses = [loss for loss in frame["loss"].unique() if loss != REFERENCE]
     if REFERENCE not in set(frame["loss"]) or not losses:
         return None
-    header, columns = ["Loss"], [[LABELS[loss] for loss in losses]]
+    header, columns = ["Loss"], [[label_of(loss) for loss in losses]]
     for metric in ("accuracy", "nll"):
         pivot = frame.pivot(index="seed", columns="loss", values=metric).astype(np.float32)
         tests = [_compare(pivot[loss], pivot[REFERENCE]) for loss in losses]
@@ -107,6 +109,46 @@ def significance(frame: pd.DataFrame, title: str, regime: str) -> Grid | None:
     return Grid(f"{title}: against CE", header, rows, set(), notes)
 
 
+def crossed(frame: pd.DataFrame, title: str, metric: str) -> Grid:
+    """Mean ± sample sd of one metric, variants down, places across, the best of each marked."""
+    rows = summary(frame, (metric,), by=("loss", "place"))
+    places = list(dict.fromkeys(frame["place"]))
+    names = list(dict.fromkeys(rows["loss"]))
+    cells = {(row["loss"], row["place"]): row for row in rows.to_dict("records")}
+    text = [
+        [label_of(name), *(_mean_sd(cells[name, place], metric) for place in places)]
+        for name in names
+    ]
+    best = set()
+    for column, place in enumerate(places, start=1):
+        means = [round(cells[name, place][f"{metric}_mean"], 3) for name in names]
+        best |= {(row, column) for row, mean in enumerate(means) if mean == np.nanmax(means)}
+    notes = [f"{metric}, mean ± sample sd over {frame['seed'].nunique()} seeds; descriptive"]
+    return Grid(title, ["Variant", *places], text, best, notes)
+
+
+def selected_rates(frame: pd.DataFrame) -> pd.DataFrame:
+    """How often each learning rate has the least validation NLL: losses down, rates across."""
+    least = frame["validation_nll"].map(
+        lambda curve: min((v for v in curve if v is not None), default=np.inf)
+    )
+    frame = frame.assign(least=least)
+    chosen = frame.loc[frame.groupby(["regime", "seed", "loss"], observed=True)["least"].idxmin()]
+    rates = sorted(frame["learning_rate"].unique())
+    counts = pd.crosstab(chosen["loss"], chosen["learning_rate"], dropna=False)
+    return counts.reindex(columns=rates, fill_value=0)
+
+
+def rate_counts(counts: pd.DataFrame, title: str) -> Grid:
+    """Counts of selection as a grid."""
+    rows = [
+        [label_of(loss), *map(str, row)]
+        for loss, row in zip(counts.index, counts.to_numpy(), strict=True)
+    ]
+    notes = ["cells in which the rate has the least validation NLL; no comparison of test scores"]
+    return Grid(title, ["Loss", *(f"{rate:g}" for rate in counts.columns)], rows, set(), notes)
+
+
 def publish(
     grids: Sequence[Grid | None], summary: pd.DataFrame, page: Path, console: Console, json: bool
 ) -> None:
@@ -122,17 +164,9 @@ def publish(
         console.print(to_rich(grid))
 
 
-def to_rich(grid: Grid) -> Table:
-    """A grid for the terminal."""
-    table = Table(
-        title=grid.title,
-        caption="\n".join(grid.footnotes),
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 0),
-    )
+def to_rich(grid: Grid) -> Group:
+    """A grid for the terminal: its title, the table, its footnotes."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
     for place, name in enumerate(grid.header):
         table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
     for row, texts in enumerate(grid.rows):
@@ -141,7 +175,8 @@ def to_rich(grid: Grid) -> Table:
             for column, text in enumerate(texts)
         )
         table.add_row(*marked)
-    return table
+    notes = (Text(note, style="dim") for note in grid.footnotes)
+    return Group(Text(f"\n{grid.title}", style="bold"), table, *notes)
 
 
 def to_markdown(grid: Grid) -> str:
@@ -157,8 +192,13 @@ def to_markdown(grid: Grid) -> str:
     return "\n".join([*lines, "", *(f"- {note}" for note in grid.footnotes), ""])
 
 
-def _mean_sd(row, metric: str) -> str:
-    mean, sd = getattr(row, f"{metric}_mean"), getattr(row, f"{metric}_sd")
+def label_of(loss: str) -> str:
+    """The printed name of a loss, or of a variant of one."""
+    return LABELS.get(loss, loss)
+
+
+def _mean_sd(row: dict, metric: str) -> str:
+    mean, sd = row[f"{metric}_mean"], row[f"{metric}_sd"]
     if np.isnan(mean):
         return "diverged"
     return f"{mean:.3f}" if np.isnan(sd) else f"{mean:.3f} ± {sd:.3f}"
@@ -167,7 +207,7 @@ def _mean_sd(row, metric: str) -> str:
 def _diverged(frame: pd.DataFrame) -> list[str]:
     bad = frame[frame["diverged_epoch"] > 0]
     return [
-        f"{LABELS[run.loss]}, seed {run.seed}: validation NLL not finite from epoch "
+        f"{label_of(run.loss)}, seed {run.seed}: validation NLL not finite from epoch "
         f"{run.diverged_epoch}; scored at its best epoch before, {run.best_epoch}"
         for run in bad.itertuples()
     ]

@@ -53,10 +53,28 @@ def class_counts(counts, name: str = "class_counts") -> jax.Array:
     return counts
 
 
+def real(value) -> jax.Array:
+    """`value` as a floating-point array: of its own dtype, or of the default one for integers."""
+    value = jnp.asarray(value)
+    return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
+
+
+def scalar(name: str, value) -> None:
+    """Refuse anything but a single number."""
+    if jnp.shape(value) != ():
+        raise ValueError(f"{name} must be a scalar, got shape {jnp.shape(value)}")
+
+
 def number_of_classes(K) -> None:
     """Refuse fewer than two classes."""
     if not isinstance(K, (int, np.integer)) or K < 2:
         raise ValueError(f"K, the number of classes, must be an integer of at least 2, got {K!r}")
+
+
+def same_classes(name: str, own: int, K: int) -> None:
+    """Refuse parameters made for another number of classes than K."""
+    if own != K:
+        raise ValueError(f"{name} must be of K = {K} classes, got K = {own}")
 
 
 def vectors(name: str, value) -> jax.Array:
@@ -82,7 +100,7 @@ def labels_of(value, of: jax.Array, name: str) -> jax.Array:
     if not isinstance(value, jax.core.Tracer):
         inside = (np.asarray(value) >= 0) & (np.asarray(value) < of.shape[-1])
         refuse_unless(inside, "labels", f"in 0 … {of.shape[-1] - 1}", value)
-    return value
+    return value.astype(int)  # a label of 8 bits could not be compared with every class
 
 
 def working_dtype(*arrays: jax.Array) -> np.dtype:

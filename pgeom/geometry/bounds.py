@@ -58,7 +58,7 @@ def _(F: Hyperbolic, K: int) -> Bound:
         F = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), F)
         v = (F.w - F.b[:, None]) / F.rho[:, None]
         ridges = log_cosh.divergence(v[:, None, :], v[:, :, None] - v[:, None, :])  # [R, y, k]
-        worst = np.sum((F.a * F.rho**2)[:, None] * np.max(ridges, axis=2), axis=0)
+    worst = np.sum((F.a * F.rho**2)[:, None] * np.max(np.asarray(ridges), axis=2), axis=0)
     sharp = float(np.max(F.scale * (F.lam + worst)))
     return Bound(found.M, min(sharp, found.M_tangent), "closed form")
 
@@ -86,11 +86,13 @@ def hessian_lipschitz(F: Generator, K: int) -> Bound:
 
 @hessian_lipschitz.register
 def _(F: Quadratic, K: int) -> Bound:
+    edge.same_classes("F", F.A.shape[0], K)
     return Bound(0.0, 0.0, "exact")
 
 
 @hessian_lipschitz.register
 def _(F: Hyperbolic, K: int) -> Bound:
+    edge.same_classes("F", F.w.shape[1], K)
     F = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), F)
     slope = F.a / F.rho
     peak = 4 / (3 * math.sqrt(3))  # the maximum of |2 tanh v sech² v|, at tanh v = ±1/√3

@@ -100,22 +100,18 @@ def _divergence(F: Generator, q, p, d):
         # By hand because ∇F(p) cancels from the derivative in p, −H_F(p)d, only on paper.
         q, p, d, value_parameters, slope_parameters = primals
         q_dot, p_dot, _, parameters_dot, _ = tangents
-        out, out_dot = _jvp_unless_constant(
-            lambda q, d, parameters: value(q, p, d, *parameters),
-            (q, d, value_parameters),
-            (q_dot, q_dot, parameters_dot),
-        )
-        return out, out_dot + jnp.dot(slope(p, d, *slope_parameters), _instantiate(p_dot))
+        out_dot = jnp.dot(slope(p, d, *slope_parameters), _instantiate(p_dot))
+        others_dot = (q_dot, q_dot, parameters_dot)
+        if not all(isinstance(leaf, SymbolicZero) for leaf in jax.tree.leaves(others_dot)):
+            out_dot += jax.jvp(
+                lambda q, d, parameters: value(q, p, d, *parameters),
+                (q, d, value_parameters),
+                jax.tree.map(_instantiate, others_dot),
+            )[1]
+        return divergence(q, p, d, value_parameters, slope_parameters), out_dot
 
     divergence.defjvp(divergence_jvp, symbolic_zeros=True)
     return divergence(q, p, d, value_parameters, slope_parameters)
-
-
-def _jvp_unless_constant(f, primals, tangents):
-    """`jax.jvp`, but the plain value where nothing is differentiated."""
-    if all(isinstance(leaf, SymbolicZero) for leaf in jax.tree.leaves(tangents)):
-        return f(*primals), 0.0
-    return jax.jvp(f, primals, jax.tree.map(_instantiate, tangents))
 
 
 def _instantiate(tangent):

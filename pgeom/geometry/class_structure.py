@@ -26,10 +26,15 @@ def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
       K: the number of classes.
     """
     edge.number_of_classes(K)
+    features, labels = edge.real(features), jnp.asarray(labels)
+    if features.ndim != 2 or labels.shape != features.shape[:1]:
+        raise ValueError(
+            f"features and labels must have shapes [n, d] and [n], got {features.shape} and "
+            f"{labels.shape}"
+        )
+    edge.labels_of(labels, jax.ShapeDtypeStruct((len(labels), K), features.dtype), "one-hot rows")
     members = jax.nn.one_hot(labels, K, dtype=features.dtype)
-    counts = jnp.sum(members, axis=0)
-    if not isinstance(labels, jax.core.Tracer):
-        edge.class_counts(counts, "the count of each class in labels")
+    counts = edge.class_counts(jnp.sum(members, axis=0), "the count of each class in labels")
     return ClassStats(counts, jnp.dot(members.T, features) / counts[:, None])
 
 
@@ -45,8 +50,9 @@ def centroid_graph(centroids: jax.Array) -> jax.Array:
     """
     K = centroids.shape[0]
     square = jnp.sum((centroids[:, None] - centroids[None]) ** 2, axis=-1)
-    pairs = square[np.triu_indices(K, 1)]
-    weights = jnp.where(np.eye(K, dtype=bool), 0.0, jnp.exp(-square / jnp.median(pairs)))
+    median = jnp.median(square[np.triu_indices(K, 1)])
+    edge.positive("the median squared distance of centroids", median)
+    weights = jnp.where(np.eye(K, dtype=bool), 0.0, jnp.exp(-square / median))
     return weights / jnp.max(jnp.sum(weights, axis=1))
 
 
@@ -88,7 +94,7 @@ def capm_matrix(
     edge.positive("lam", lam)
     edge.nonnegative("gamma", gamma)
     edge.nonnegative("delta", delta)
-    K = stats.counts.shape[0]
+    K, low_rank = stats.counts.shape[0], edge.real(low_rank)
     if low_rank.ndim != 2 or low_rank.shape[0] != K:
         raise ValueError(f"low_rank must have shape [{K}, r], got {low_rank.shape}")
     A = lam * jnp.eye(K, dtype=stats.centroids.dtype) + jnp.dot(low_rank, low_rank.T)

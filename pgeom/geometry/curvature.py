@@ -62,15 +62,18 @@ def envelope(F: Generator, K: int) -> Envelope:
     edge.number_of_classes(K)
     starts = simplex.probe_points(jax.random.key(0), K, 64)
     bounded = bool(jnp.all(jnp.isfinite(jax.jit(hessian(F))(jnp.eye(K)))))
-    if not bounded:
-        starts = (1 - 1e-3) * starts + 1e-3 / K
+    # a divergent Hessian is searched a little inside, where its eigenvalues can be computed
+    margin = 0.0 if bounded else 1e-3
     basis = jnp.asarray(simplex.tangent_basis(K), starts.dtype)
 
+    def H(p):
+        return jax.hessian(F)((1 - margin) * p + margin / K)
+
     def spectrum(p):
-        return jnp.linalg.eigvalsh(jax.hessian(F)(p))
+        return jnp.linalg.eigvalsh(H(p))
 
     def tangent_spectrum(p):
-        return jnp.linalg.eigvalsh(basis.T @ jax.hessian(F)(p) @ basis)
+        return jnp.linalg.eigvalsh(basis.T @ H(p) @ basis)
 
     def search(starts):
         low, high = (lambda f: lambda p: -f(p)[0]), (lambda f: lambda p: f(p)[-1])
@@ -85,14 +88,14 @@ def envelope(F: Generator, K: int) -> Envelope:
 @envelope.register
 def _(F: Quadratic, K: int) -> Envelope:
     known = np.asarray(F.A, np.float64)
-    _same_classes(K, known.shape[0])
+    edge.same_classes("F", known.shape[0], K)
     full, tangent = np.linalg.eigvalsh(known), _tangent_spectrum(known)
     return Envelope(*map(float, (full[0], full[-1], tangent[0], tangent[-1])), "exact")
 
 
 @envelope.register
 def _(F: Hyperbolic, K: int) -> Envelope:
-    _same_classes(K, F.w.shape[1])
+    edge.same_classes("F", F.w.shape[1], K)
     F = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), F)
     low, high = sech2_range(F)
     full = F.scale * (F.lam + np.sum(F.a * np.sum(F.w**2, axis=1)))
@@ -129,14 +132,14 @@ def mean_curvature(F: Generator, K: int, *, key: jax.Array) -> jax.Array:
 
 @mean_curvature.register
 def _(F: Quadratic, K: int, *, key: jax.Array) -> jax.Array:
-    _same_classes(K, F.A.shape[0])
+    edge.same_classes("F", F.A.shape[0], K)
     return jnp.trace(F.A) / K
 
 
 @mean_curvature.register
 def _(F: Hyperbolic, K: int, *, key: jax.Array) -> jax.Array:
     """By trace(H) = s[λK + Σ_r a_r sech²(v_r)‖w_r‖²]: no K×K matrix for each draw."""
-    _same_classes(K, F.w.shape[1])
+    edge.same_classes("F", F.w.shape[1], K)
     points = simplex.uniform(key, K, DRAWS).astype(F.w.dtype)
     v = (jnp.dot(points, F.w.T) - F.b[None]) / F.rho[None]
     sech2 = jnp.mean(1 - jnp.tanh(v) ** 2, axis=0)
@@ -156,9 +159,3 @@ def _tangent_spectrum(A: np.ndarray) -> np.ndarray:
 
 def _np_log_cosh(v: np.ndarray) -> np.ndarray:
     return np.logaddexp(v, -v) - np.log(2)
-
-
-def _same_classes(K: int, own: int) -> None:
-    edge.number_of_classes(K)
-    if own != K:
-        raise ValueError(f"K must be {own}, the number of classes of the generator, got {K}")

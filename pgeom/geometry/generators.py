@@ -10,10 +10,12 @@ Array(0.6666666, dtype=float32)
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 
 from pgeom import edge
 from pgeom.geometry import log_cosh, simplex
@@ -45,28 +47,30 @@ class Tsallis:
     alpha: jax.Array
 
     def __call__(self, p: jax.Array) -> jax.Array:
-        alpha = jnp.asarray(self.alpha, p.dtype)
-        safe = jnp.where(p > 0, p, 1.0)  # the second where, so that no gradient sees log 0
-        return jnp.sum(jnp.where(p > 0, _tsallis_term(safe, alpha), 0.0))
+        return jnp.sum(_tsallis_term(p, jnp.asarray(self.alpha, p.dtype)))
 
 
 @jax.custom_jvp
 def _tsallis_term(p: jax.Array, alpha: jax.Array) -> jax.Array:
-    return p * tempered_log(p, 2 - alpha)
+    return jnp.where(p > 0, p * tempered_log(p, 2 - alpha), 0.0)
 
 
-@_tsallis_term.defjvp
+@partial(_tsallis_term.defjvp, symbolic_zeros=True)
 def _tsallis_term_jvp(primals, tangents):
     # By hand because the product rule passes through p^(α−3), which overflows where the second
     # derivative α p^(α−2) does not.
     (p, alpha), (p_dot, alpha_dot) = primals, tangents
-    log_t = tempered_log(p, 2 - alpha)
-    _, alpha_part = jax.jvp(lambda alpha: p * tempered_log(p, 2 - alpha), (alpha,), (alpha_dot,))
-    return p * log_t, (1 + alpha * log_t) * p_dot + alpha_part
+    out_dot = jnp.zeros_like(p)
+    if not isinstance(p_dot, SymbolicZero):
+        out_dot += (1 + alpha * tempered_log(p, 2 - alpha)) * p_dot
+    if not isinstance(alpha_dot, SymbolicZero):
+        out_dot += p * jax.jvp(lambda a: tempered_log(p, 2 - a), (alpha,), (alpha_dot,))[1]
+    return _tsallis_term(p, alpha), out_dot
 
 
 def tsallis(alpha) -> Tsallis:
     """The negative Tsallis entropy of order α > 0."""
+    edge.scalar("alpha", alpha)
     edge.positive("alpha", alpha)
     return Tsallis(alpha)
 
@@ -104,6 +108,7 @@ class Quadratic:
 
     def divergence(self, p: jax.Array, d: jax.Array) -> jax.Array:
         """½ dᵀAd, at any p."""
+        edge.same_classes("A", self.A.shape[-1], p.shape[-1])
         return 0.5 * jnp.dot(d, jnp.dot(jnp.asarray(self.A, d.dtype), d))
 
     def rescaled(self, factor) -> "Quadratic":
@@ -116,7 +121,7 @@ def quadratic(A) -> Quadratic:
     A must be positive semidefinite, and definite on the tangent space {x : Σx = 0}: only then is
     the score strictly proper.
     """
-    A = jnp.asarray(A)
+    A = edge.real(A)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] < 2:
         raise ValueError(f"A must have shape [K, K] with K >= 2, got {A.shape}")
     if (known := edge.concrete(A)) is not None:
@@ -147,13 +152,13 @@ class Hyperbolic:
     scale: jax.Array
 
     def __call__(self, p: jax.Array) -> jax.Array:
-        F = self._in_dtype(p.dtype)
+        F = self._like(p)
         ridges = F.a * F.rho**2 * log_cosh.log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
         return F.scale * (F.lam / 2 * jnp.sum((p - 1 / p.shape[-1]) ** 2) + jnp.sum(ridges))
 
     def divergence(self, p: jax.Array, d: jax.Array) -> jax.Array:
         """The sum of the divergences of its parts, each in closed form."""
-        F = self._in_dtype(p.dtype)
+        F = self._like(p)
         v, h = (jnp.dot(F.w, p) - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
         ridges = F.a * F.rho**2 * log_cosh.divergence(v, h)
         return F.scale * (F.lam / 2 * jnp.sum(d**2) + jnp.sum(ridges))
@@ -161,8 +166,10 @@ class Hyperbolic:
     def rescaled(self, factor) -> "Hyperbolic":
         return replace(self, scale=self.scale * factor)
 
-    def _in_dtype(self, dtype) -> "Hyperbolic":
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self)
+    def _like(self, p: jax.Array) -> "Hyperbolic":
+        """Itself in the dtype of p, which must be of as many classes."""
+        edge.same_classes("w", self.w.shape[-1], p.shape[-1])
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, p.dtype), self)
 
 
 def hyperbolic(*, lam, a, rho, w, b, scale=1.0) -> Hyperbolic:
@@ -176,7 +183,7 @@ def hyperbolic(*, lam, a, rho, w, b, scale=1.0) -> Hyperbolic:
       b: the offsets, `[R]` or a scalar.
       scale: s > 0.
     """
-    w = jnp.asarray(w)
+    w = edge.real(w)
     if w.ndim != 2 or w.shape[1] < 2:
         raise ValueError(f"w must have shape [R, K] with K >= 2, got {w.shape}")
     ridges = {
@@ -187,6 +194,8 @@ def hyperbolic(*, lam, a, rho, w, b, scale=1.0) -> Hyperbolic:
             raise ValueError(
                 f"{name} must be a scalar or have shape {w.shape[:1]}, got {value.shape}"
             )
+    edge.scalar("lam", lam)
+    edge.scalar("scale", scale)
     edge.positive("lam", lam)
     edge.nonnegative("a", a)
     edge.positive("rho", rho)

@@ -79,7 +79,7 @@ def anneal(step, *, beta0, horizon, power=1.0) -> jax.Array:
       beta0, horizon, power: β₀ ≥ 0, T_s > 0, q > 0.
     """
     check_annealing(beta0=beta0, horizon=horizon, power=power)
-    left = 1 - jnp.minimum(step / jnp.asarray(horizon, float), 1.0)
+    left = 1 - jnp.minimum(jnp.asarray(step, float) / jnp.asarray(horizon, float), 1.0)
     return beta0 * left**power
 
 

@@ -37,9 +37,11 @@ def interior(p: jax.Array) -> jax.Array:
 
     Generators with a divergent gradient (Shannon, Tsallis α < 1) are not differentiable on the
     boundary, where softmax puts p_j by underflow. From this floor up, log p, 1/p and p^(−3/2)
-    are finite, and the mass it adds is far below rounding.
+    are finite, and the mass it adds is far below rounding. It counts as a constant: derivatives
+    on the boundary are those next to it.
     """
-    return jnp.maximum(p, jnp.sqrt(jnp.finfo(p.dtype).tiny))
+    floor = jnp.sqrt(jnp.finfo(p.dtype).tiny)
+    return p + jax.lax.stop_gradient(jnp.maximum(floor - p, 0))
 
 
 def towards_vertex(p: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -83,7 +85,8 @@ def project(x: jax.Array) -> jax.Array:
 def uniform(key: jax.Array, K: int, count: int) -> jax.Array:
     """`count` independent points `[count, K]` of Dirichlet(1): normalised exponentials."""
     edge.number_of_classes(K)
-    draws = jax.random.exponential(key, (count, K))
+    # drawn flat: the two-dimensional form takes XLA five times as long to compile
+    draws = jax.random.exponential(key, (count * K,)).reshape(count, K)
     return draws / jnp.sum(draws, axis=1, keepdims=True)
 
 

@@ -9,8 +9,11 @@ Both go through expm1 and log1p, so that t → 1 loses nothing.
 Array([-1.3863], dtype=float32)
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 
 
 @jax.custom_jvp
@@ -36,8 +39,23 @@ def expm1_ratio(x: jax.Array) -> jax.Array:
     return jnp.where(small, series, expm1(safe) / safe)
 
 
+@jax.custom_jvp
 def tempered_log(x: jax.Array, t: jax.Array) -> jax.Array:
     """log_t(x) for x > 0, smooth in x and in t, through t = 1 too."""
+    return _tempered_log(x, t)
+
+
+@partial(tempered_log.defjvp, symbolic_zeros=True)
+def _tempered_log_jvp(primals, tangents):
+    # By hand because x^{−t} is also right at x = 0, where the chain rule through log x is 0·∞.
+    (x, t), (x_dot, t_dot) = primals, tangents
+    out_dot = jnp.zeros_like(x) if isinstance(x_dot, SymbolicZero) else x ** (-t) * x_dot
+    if not isinstance(t_dot, SymbolicZero):
+        out_dot += jax.jvp(lambda t: _tempered_log(x, t), (t,), (t_dot,))[1]
+    return tempered_log(x, t), out_dot
+
+
+def _tempered_log(x, t):
     log_x, s = jnp.log(x), 1 - t
     near_one = jnp.abs(s) < 1e-2
     safe = jnp.where(near_one, 1.0, s)  # the second where, so that no gradient sees 0/0

@@ -30,6 +30,7 @@ def on_logits(score: Score, temperature=1.0) -> Loss:
     Returns:
       `loss(logits[..., K], labels[...]) -> [...]`.
     """
+    edge.scalar("temperature", temperature)
     edge.positive("temperature", temperature)
     of_logits = getattr(getattr(score, "generator", None), "score_on_logits", None)
 

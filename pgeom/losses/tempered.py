@@ -71,20 +71,22 @@ def normaliser(logits: jax.Array, t: float) -> jax.Array:
 
 
 def _normaliser_below(z, t):
-    """λ(z) for logits of maximum 0."""
+    """λ(z) ≥ 0 for logits of maximum 0, to the last digits also where it is small."""
+    largest = jnp.arange(z.shape[-1]) == jnp.argmax(z)
 
     @jax.custom_jvp
     def solve(z):
         def unconverged(state):
             steps, lam, change = state
-            return (steps < MOST_STEPS) & (change > jnp.finfo(z.dtype).eps * (1 + lam))
+            return (steps < MOST_STEPS) & (change > 4 * jnp.finfo(z.dtype).eps * lam)
 
         def newton(state):
             steps, lam, _ = state
             log_p = log_of_tempered_exp(z - lam, t)
-            total = jnp.sum(jnp.exp(log_p))
-            slope = jnp.sum(jnp.exp(t * log_p)) / total
-            change = jnp.log(total) * expm1_ratio((t - 1) * jnp.log(total)) / slope
+            excess = jnp.sum(jnp.where(largest, expm1(log_p), jnp.exp(log_p)))  # Σp − 1
+            slope = jnp.sum(jnp.exp(t * log_p)) / (1 + excess)
+            log_total = jnp.log1p(excess)
+            change = log_total * expm1_ratio((t - 1) * log_total) / slope
             return steps + 1, lam + change, jnp.abs(change)
 
         start = (0, jnp.zeros((), z.dtype), jnp.asarray(jnp.inf, z.dtype))

@@ -1,5 +1,7 @@
 """One line a loss: every battery crosses all of them."""
 
+from functools import cache
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -68,4 +70,9 @@ def name(request):
 @pytest.fixture
 def build(name):
     """`build(K) -> loss`, for each loss in turn."""
-    return LOSSES[name]
+    return lambda K: built(name, K)
+
+
+@cache
+def built(name, K):
+    return LOSSES[name](K)

@@ -1,0 +1,58 @@
+"""Many classes: memory grows with K, and not with its square."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pgeom
+
+BATCH, K = 16, 100_000
+
+
+def ridges(K):
+    w = np.random.default_rng(0).normal(size=(4, K)).astype(np.float32)
+    w = w / np.linalg.norm(w, axis=1, keepdims=True)
+    return pgeom.generators.hyperbolic(lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
+
+
+GENERATORS = {
+    "shannon": lambda K: pgeom.generators.shannon,
+    "hyperbolic": ridges,
+    "user-cubic": lambda K: lambda p: jnp.sum(p**3),
+}
+
+
+def compiled(F, K):
+    loss = pgeom.on_logits(pgeom.bregman_score(F))
+    shapes = jax.ShapeDtypeStruct((BATCH, K), jnp.float32), jax.ShapeDtypeStruct((BATCH,), int)
+    return jax.jit(jax.vmap(jax.value_and_grad(loss))).lower(*shapes).compile()
+
+
+def bytes_of(program):
+    found = program.memory_analysis()
+    return found.temp_size_in_bytes + found.output_size_in_bytes
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_value_and_gradient_in_memory_linear_in_the_classes(name):
+    tenth, whole = (compiled(GENERATORS[name](k), k) for k in (K // 10, K))
+    assert bytes_of(whole) <= 10.5 * bytes_of(tenth)
+    array = BATCH * K * np.dtype(np.float32).itemsize
+    assert bytes_of(whole) <= 40 * array  # a K×K matrix an example would be 100,000 arrays
+    z = np.random.default_rng(1).normal(size=(BATCH, K)).astype(np.float32)
+    value, gradient = whole(jnp.asarray(z), jnp.arange(BATCH))
+    assert np.all(np.isfinite(value)) and np.all(np.isfinite(gradient))
+
+
+def test_a_full_hessian_is_noticed():
+    """The test has teeth: a program with the K×K matrix grows with its square."""
+
+    def with_matrix(z):
+        return jnp.linalg.cholesky(jax.hessian(lambda p: jnp.sum(p**3))(jax.nn.softmax(z)))
+
+    def needed(K):
+        shape = jax.ShapeDtypeStruct((K,), jnp.float32)
+        return bytes_of(jax.jit(with_matrix).lower(shape).compile())
+
+    assert needed(1000) > 50 * needed(100)

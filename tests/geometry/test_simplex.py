@@ -1,0 +1,68 @@
+"""Points and directions of the simplex."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgeom.geometry import simplex
+
+
+def test_vertices_and_displacements_are_exact_next_to_a_vertex():
+    p = jnp.array([1.0, 3e-9, 1e-9])  # 1 − p_y has rounded to zero
+    e_y, d = simplex.towards_vertex(p, 0)
+    assert e_y.tolist() == [1, 0, 0]
+    np.testing.assert_allclose(d, np.array([4e-9, -3e-9, -1e-9]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("K", [2, 3, 7])
+def test_the_tangent_basis_is_orthonormal_and_sums_to_zero(K):
+    Q = simplex.tangent_basis(K)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(K - 1), atol=1e-14)
+    np.testing.assert_allclose(np.sum(Q, axis=0), 0, atol=1e-14)
+
+
+def test_projection_is_the_nearest_point(x64):
+    draws = np.random.default_rng(0)
+    x, others = draws.normal(size=(50, 5)), draws.dirichlet(np.ones(5), size=50)
+    p = np.asarray(jax.jit(simplex.project)(jnp.asarray(x)))
+    assert np.all(p >= 0)
+    np.testing.assert_allclose(np.sum(p, axis=1), 1, atol=1e-14)
+    # the variational inequality ⟨x − p, q − p⟩ ≤ 0 for every q of the simplex
+    assert np.max(np.einsum("ik,jik->ji", x - p, others[:, None] - p[None])) < 1e-12
+    inside = simplex.project(jnp.asarray(others))
+    np.testing.assert_allclose(inside, others, atol=1e-14)
+
+
+def test_the_interior_changes_nothing_but_zeros_and_has_derivative_one():
+    p = jnp.array([0.0, 1e-30, 1e-7, 1 - 1e-7])
+    floored = simplex.interior(p)
+    np.testing.assert_allclose(floored[:2], np.sqrt(np.finfo(np.float32).tiny), rtol=1e-6)
+    assert np.array_equal(floored[2:], p[2:])
+    assert jax.jacobian(simplex.interior)(p).tolist() == np.eye(4).tolist()
+
+
+def test_log_odds_are_exact_at_both_ends():
+    for u in (-80.0, -20.0, 0.0, 20.0, 80.0):
+        z = jnp.array([0.0, u - np.log(2), u - np.log(2)])
+        np.testing.assert_allclose(simplex.log_odds_against(z, 0), u, rtol=1e-6, atol=1e-6)
+
+
+def test_draws_lie_on_the_simplex_and_have_its_moments():
+    for concentration, points in (
+        (1.0, simplex.uniform(jax.random.key(0), 4, 20000)),
+        (10.0, simplex.dirichlet(jax.random.key(0), 4, 20000, 10.0)),
+    ):
+        points = np.asarray(points, np.float64)
+        np.testing.assert_allclose(np.sum(points, axis=1), 1, atol=1e-6)
+        np.testing.assert_allclose(np.mean(points, axis=0), 0.25, atol=0.01)
+        variance = 0.25 * 0.75 / (4 * concentration + 1)
+        np.testing.assert_allclose(np.var(points, axis=0), variance, rtol=0.05)
+
+
+def test_probe_points_hold_the_centre_and_the_vertices():
+    points = np.asarray(jax.jit(lambda key: simplex.probe_points(key, 3, 8))(jax.random.key(0)))
+    assert np.all(points >= 0)
+    np.testing.assert_allclose(np.sum(points, axis=1), 1, atol=1e-5)
+    for needed in (*np.eye(3), np.full(3, 1 / 3)):
+        assert np.min(np.max(np.abs(points - needed), axis=1)) < 1e-6

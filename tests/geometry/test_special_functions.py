@@ -1,0 +1,86 @@
+"""Tempered logarithm and exponential, and log cosh: exact where the formula as written is not."""
+
+from decimal import Decimal, getcontext
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgeom.geometry import log_cosh, tempered
+
+getcontext().prec = 120
+
+
+def exact_log_cosh(v):
+    v = Decimal(float(v))
+    return ((v.exp() + (-v).exp()) / 2).ln()
+
+
+def exact_divergence(v, h):
+    """log cosh(v + h) − log cosh v − h tanh v, in 120 digits."""
+    V, H = Decimal(float(v)), Decimal(float(h))
+    tanh = (V.exp() - (-V).exp()) / (V.exp() + (-V).exp())
+    ahead = (((V + H).exp() + (-V - H).exp()) / 2).ln()
+    return float(ahead - exact_log_cosh(v) - H * tanh)
+
+
+def test_log_cosh_has_every_derivative_and_no_overflow():
+    v = np.array([-200.0, -3.0, -0.4, 0.0, 1e-3, 2.0, 60.0], np.float32)
+    expected = [float(exact_log_cosh(x)) for x in v]
+    np.testing.assert_allclose(jax.jit(log_cosh.log_cosh)(v), expected, rtol=1e-5, atol=1e-7)
+    slope = jax.jit(jax.vmap(jax.grad(log_cosh.log_cosh)))(v)
+    np.testing.assert_allclose(slope, np.tanh(v), rtol=1e-6)
+    second = jax.jit(jax.vmap(jax.grad(jax.grad(log_cosh.log_cosh))))(v)
+    np.testing.assert_allclose(second, 1 / np.cosh(v.astype(np.float64)) ** 2, atol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 3e-6), (np.float64, 1e-13)])
+def test_the_divergence_of_log_cosh_at_every_scale(dtype, tolerance):
+    sizes = np.array([1e-6, 1e-3, 0.1, 0.24, 0.26, 1.0, 4.0, 20.0, 45.0])
+    h = np.concatenate([-sizes, sizes])
+    v = np.array([-40.0, -5.0, -0.7, 0.0, 1e-3, 0.3, 2.0, 9.0])
+    v, h = (part.ravel().astype(dtype) for part in np.meshgrid(v, h))
+    expected = np.array([exact_divergence(a, b) for a, b in zip(v, h, strict=True)])
+    with jax.enable_x64(dtype == np.float64):
+        found = np.asarray(jax.jit(log_cosh.divergence)(v, h))
+    assert found.dtype == dtype and np.all(found >= 0)
+    normal = expected > np.finfo(dtype).tiny
+    np.testing.assert_allclose(found[normal], expected[normal], rtol=tolerance)
+
+
+def test_tempered_functions_are_inverse_and_pass_through_one(x64):
+    x = jnp.array([1e-6, 0.01, 0.3, 1.0, 2.5])
+    log_t = jax.jit(tempered.tempered_log)
+    for t in (0.3, 0.9999, 1.0, 1.0001, 1.7):
+        found = log_t(x, jnp.full(5, t))
+        expected = np.log(x) if t == 1 else (x ** (1 - t) - 1) / (1 - t)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+        back = jnp.exp(jax.jit(tempered.log_of_tempered_exp, static_argnums=1)(found, t))
+        np.testing.assert_allclose(back, x, rtol=1e-9)
+    outside = tempered.log_of_tempered_exp(jnp.array([-2.5]), 0.5)  # 1 + x/2 < 0
+    assert outside[0] == -jnp.inf
+    slope = jax.grad(lambda x: jnp.exp(tempered.log_of_tempered_exp(x, 0.5)))(-2.5)
+    assert slope == 0
+
+
+def test_derivatives_of_the_tempered_log(x64):
+    """1/x^t in x, and through t = 1 in t, where it is −½ log² x."""
+    x = jnp.array([1e-6, 0.01, 0.3, 2.5])
+    log_t = jax.jit(tempered.tempered_log)
+    in_both = jax.jit(jax.vmap(jax.grad(tempered.tempered_log, (0, 1)), (0, None)))
+    for t in (0.3, 0.995, 1.0, 1.7):
+        in_x, in_t = in_both(x, t)
+        np.testing.assert_allclose(in_x, x**-t, rtol=1e-12)
+        ahead, behind = (log_t(x, jnp.full(4, t + s)) for s in (1e-6, -1e-6))
+        np.testing.assert_allclose(in_t, (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(in_both(x, 1.0)[1], -0.5 * np.log(x) ** 2, rtol=1e-10)
+
+
+def test_the_ratio_is_smooth_through_zero(x64):
+    x = jnp.array([-3.0, -0.5, -1e-9, 0.0, 1e-9, 0.49, 0.51, 4.0])
+    safe = np.where(x == 0, 1, x)
+    expected = np.where(x == 0, 1.0, np.expm1(safe) / safe)
+    found, slope = jax.jit(jax.vmap(jax.value_and_grad(tempered.expm1_ratio)))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    np.testing.assert_allclose(slope[3], 0.5, rtol=1e-14)

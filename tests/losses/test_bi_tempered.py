@@ -1,0 +1,82 @@
+"""The normaliser of the tempered softmax, against fifty digits."""
+
+from decimal import Decimal, localcontext
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pgeom
+from pgeom.losses.tempered import normaliser, tempered_softmax
+
+TEMPERATURES = [(0.8, 1.2), (0.5, 4.0), (0.9, 1.05), (1.0, 1.5), (0.7, 1.3), (0.5, 0.8)]
+
+
+def exact_normaliser(z, t):
+    """λ with Σ exp_t(z_k − λ) = 1: bisection in float64, then Newton in sixty digits."""
+    z = np.asarray(z, np.float64)
+    low, high = np.max(z), np.max(z) + 1e7
+    for _ in range(100):
+        middle = (low + high) / 2
+        total = np.sum(np.maximum(1 + (1 - t) * (z - middle), 0) ** (1 / (1 - t)))
+        low, high = (middle, high) if total > 1 else (low, middle)
+    with localcontext() as context:
+        context.prec = 60
+        digits, power, lam = [Decimal(x) for x in z], 1 - Decimal(repr(t)), Decimal(low)
+        for _ in range(6):
+            bases = [1 + power * (x - lam) for x in digits]
+            p = [(base.ln() / power).exp() for base in bases if base > 0]
+            lam += (sum(p) - 1) / sum((x.ln() * (1 - power)).exp() for x in p)
+        assert abs(sum(p) - 1) < Decimal("1e-50")
+        return lam
+
+
+def draws(K):
+    """Logits `[3, K]` of three spreads, the largest zero, so that λ has its own scale."""
+    z = np.random.default_rng(K).normal(size=(3, K)) * np.array([[0.3], [3.0], [20.0]])
+    return (z - np.max(z, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.mark.parametrize("K", [2, 10, 100])
+@pytest.mark.parametrize("t", sorted({t2 for _, t2 in TEMPERATURES}))
+def test_the_normaliser_to_six_digits_in_float32(t, K):
+    z = draws(K)
+    exact = np.array([float(exact_normaliser(row, t)) for row in z])
+    found = jax.jit(jax.vmap(lambda z: normaliser(z, t)))(jnp.asarray(z))
+    assert found.dtype == jnp.float32
+    np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-12)
+    total = jnp.sum(jax.jit(lambda z: tempered_softmax(z, t=t))(jnp.asarray(z)), axis=1)
+    np.testing.assert_allclose(total, 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("t1", "t2"), TEMPERATURES)
+def test_the_loss_from_the_exact_normaliser(t1, t2):
+    z = draws(10)
+    labels = np.argmax(z, axis=1)
+    lam = np.array([float(exact_normaliser(row, t2)) for row in z])
+    base = np.maximum(1 + (1 - t2) * (z.astype(np.float64) - lam[:, None]), 0)
+    p = base ** (1 / (1 - t2))
+    mine = p[np.arange(3), labels]
+    log_t1 = np.log(mine) if t1 == 1 else (mine ** (1 - t1) - 1) / (1 - t1)
+    expected = -log_t1 - (1 - np.sum(p ** (2 - t1), axis=1)) / (2 - t1)
+    loss = jax.jit(lambda z, y: pgeom.losses.bi_tempered(z, y, t1=t1, t2=t2))
+    np.testing.assert_allclose(loss(jnp.asarray(z), labels), expected, rtol=1e-5, atol=3e-7)
+
+
+@pytest.mark.parametrize(("t1", "t2"), TEMPERATURES)
+def test_the_hessian_is_the_slope_of_the_gradient(t1, t2, x64):
+    z, step = jnp.array([0.3, -0.4, 0.6, 0.1]), 1e-5
+
+    def loss(z):
+        return pgeom.losses.bi_tempered(z, 1, t1=t1, t2=t2)
+
+    hessian, gradient = jax.jit(jax.hessian(loss))(z), jax.jit(jax.grad(loss))
+    for k in range(4):
+        ahead, behind = (gradient(z + sign * step * jnp.eye(4)[k]) for sign in (1, -1))
+        np.testing.assert_allclose(hessian[k], (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-8)
+
+
+def test_a_finite_support_has_exact_zeros():
+    p = tempered_softmax(jnp.array([0.0, -1.0, -30.0]), t=0.5)
+    assert p[2] == 0 and abs(jnp.sum(p) - 1) < 1e-6

@@ -60,27 +60,22 @@ def envelope(F: Generator, K: int) -> Envelope:
       searched for; infinite where H is not finite at the vertices.
     """
     edge.number_of_classes(K)
-    starts = simplex.probe_points(jax.random.key(0), K, 64)
-    bounded = bool(jnp.all(jnp.isfinite(jax.jit(hessian(F))(jnp.eye(K)))))
-    # a divergent Hessian is searched a little inside, where its eigenvalues can be computed
-    margin = 0.0 if bounded else 1e-3
-    basis = jnp.asarray(simplex.tangent_basis(K), starts.dtype)
+    with jax.enable_x64(True):
+        starts = simplex.probe_points(jax.random.key(0), K, 64)
+        bounded = bool(jnp.all(jnp.isfinite(jax.jit(hessian(F))(jnp.eye(K)))))
+        # a divergent Hessian is searched a little inside, where its eigenvalues can be computed
+        margin = 0.0 if bounded else 1e-6
+        basis = jnp.asarray(simplex.tangent_basis(K))
 
-    def H(p):
-        return jax.hessian(F)((1 - margin) * p + margin / K)
+        def extremes(p):
+            H = jax.hessian(F)((1 - margin) * p + margin / K)
+            full, tangent = jnp.linalg.eigvalsh(H), jnp.linalg.eigvalsh(basis.T @ H @ basis)
+            return jnp.stack([-full[0], full[-1], -tangent[0], tangent[-1]])
 
-    def spectrum(p):
-        return jnp.linalg.eigvalsh(H(p))
+        def search(which):  # one search vmapped over the four, to compile one
+            return maximise(lambda p: extremes(p)[which], starts).value
 
-    def tangent_spectrum(p):
-        return jnp.linalg.eigvalsh(basis.T @ H(p) @ basis)
-
-    def search(starts):
-        low, high = (lambda f: lambda p: -f(p)[0]), (lambda f: lambda p: f(p)[-1])
-        objectives = (low(spectrum), high(spectrum), low(tangent_spectrum), high(tangent_spectrum))
-        return [maximise(objective, starts).value for objective in objectives]
-
-    m, M, m_tangent, M_tangent = map(float, jax.jit(search)(starts))
+        m, M, m_tangent, M_tangent = map(float, jax.jit(jax.vmap(search))(jnp.arange(4)))
     M, M_tangent = (M, M_tangent) if bounded else (np.inf, np.inf)
     return Envelope(-m, M, -m_tangent, M_tangent, "sampled and optimised")
 

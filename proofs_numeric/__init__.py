@@ -1,0 +1,1 @@
+"""Numerical diagnostics of every claim of the paper: `python -m proofs_numeric`."""

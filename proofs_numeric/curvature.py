@@ -1,0 +1,181 @@
+"""Prop. (hpg), first part: the Hessian of HPG and its envelope mI ⪯ H(p) ⪯ MI.
+
+    H(p) = s[λI + Σ a_r sech²(v_r) w_r w_rᵀ],    m = sλ,    M = s(λ + Σ a_r‖w_r‖²)
+
+The eigenvalues that are compared with it come from autodiff of the generator, on the whole space
+and on the tangent space, where the sharper m_T and M_T apply.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgeom.geometry import curvature
+from pgeom.geometry.generators import Hyperbolic
+from proofs_numeric import configurations, probes
+from proofs_numeric.check import Check, above, agrees, attains, below, for_each
+from proofs_numeric.configurations import Configurations
+
+LABEL = "Prop. (hpg)"
+
+
+def hessian(F: Hyperbolic, p: jax.Array) -> jax.Array:
+    """Eq. (hpg-hessian), `[K, K]`."""
+    sech2 = 1 - jnp.tanh((jnp.dot(F.w, p) - F.b) / F.rho) ** 2
+    return F.scale * (F.lam * jnp.eye(p.shape[0]) + jnp.dot(F.w.T * (F.a * sech2)[None], F.w))
+
+
+def gradient(F: Hyperbolic, p: jax.Array) -> jax.Array:
+    """Eq. (hpg-gradient), `[K]`."""
+    tanh = jnp.tanh((jnp.dot(F.w, p) - F.b) / F.rho)
+    return F.scale * (F.lam * (p - 1 / p.shape[0]) + jnp.dot(F.a * F.rho * tanh, F.w))
+
+
+def value(F: Hyperbolic, p: jax.Array) -> jax.Array:
+    """Eq. (hpg-generator), as the library computes it."""
+    return F(p)
+
+
+def checks(
+    K: int,
+    *,
+    envelope: Callable = curvature.envelope,
+    generator: Callable = value,
+    hessian: Callable = hessian,
+    gradient: Callable = gradient,
+) -> list[Check]:
+    """Every check of the envelope on K classes, with the formulas under test."""
+    ridges = configurations.hyperbolics(K)
+    return [
+        *capm_checks(K, envelope=envelope),
+        *closed_forms(ridges, generator, hessian, gradient),
+        *searched(ridges, envelope, generator),
+    ]
+
+
+def capm_checks(K: int, *, envelope: Callable = curvature.envelope) -> list[Check]:
+    """CAPM: the Hessian is A at every p, and the envelope is exact."""
+    found = configurations.quadratics(K)
+    p = probes.points(found.K, count=1)
+    difference, spectra = _metric_spectra(found.stacked, p)
+    m, M = found.each_of(envelope, "m", "M")
+    low, high = np.asarray(spectra).min(axis=(1, 2)), np.asarray(spectra).max(axis=(1, 2))
+    how = f"{len(p)} points"
+    return [
+        *for_each(
+            agrees,
+            "CAPM: ∇²F = A",
+            "Prop. (capm)",
+            found,
+            how,
+            error=np.asarray(difference) / M,
+            tolerance=1e-12,
+        ),
+        *for_each(attains, "CAPM: m = λ_min(A)", "Prop. (capm)", found, how, observed=m, paper=low),
+        *for_each(
+            attains, "CAPM: M = λ_max(A)", "Prop. (capm)", found, how, observed=high, paper=M
+        ),
+    ]
+
+
+def closed_forms(found: Configurations, generator, hessian, gradient) -> list[Check]:
+    """HPG: Eqs. (hpg-gradient) and (hpg-hessian) against autodiff of Eq. (hpg-generator)."""
+    p = probes.points(found.K, count=4)
+    errors = _closed_form_errors(
+        found.stacked, p, generator=generator, hessian=hessian, gradient=gradient
+    )
+    how = f"autodiff at {len(p)} points, relative"
+    names = ("HPG: ∇F as stated", "HPG: ∇²F as stated")
+    labels = ("Eq. (hpg-gradient)", "Eq. (hpg-hessian)")
+    return [
+        check
+        for name, label, error in zip(names, labels, errors, strict=True)
+        for check in for_each(
+            agrees, name, label, found, how, error=np.asarray(error), tolerance=1e-11
+        )
+    ]
+
+
+def searched(found: Configurations, envelope, generator) -> list[Check]:
+    """HPG: the extreme eigenvalues over the simplex, and the instances that attain m and M."""
+    starts = np.concatenate([probes.points(found.K, count=1)[:3], probes.draws(found.K, count=2)])
+    extremes = np.asarray(_extremes(found.stacked, starts, generator=generator))
+    m_seen, M_seen, m_T_seen, M_T_seen = (extremes * np.array([-1, 1, -1, 1])).T
+    m, M, m_T, M_T = found.each_of(envelope, "m", "M", "m_tangent", "M_tangent")
+    how = f"ascents on the eigenvalue from the best of {len(starts)} starts"
+    rows = [
+        *for_each(above, "HPG: mI ⪯ H(p)", LABEL, found, how, observed=m_seen, paper=m),
+        *for_each(below, "HPG: H(p) ⪯ MI", LABEL, found, how, observed=M_seen, paper=M),
+        *for_each(
+            above, "HPG: m ≤ m_T ≤ λ(ΠHΠ)", LABEL, found, how, observed=m_T_seen, paper=m, sharp=m_T
+        ),
+        *for_each(
+            below, "HPG: λ(ΠHΠ) ≤ M_T ≤ M", LABEL, found, how, observed=M_T_seen, paper=M, sharp=M_T
+        ),
+    ]
+    return rows + _attained(found, m, m_T, m_T_seen, M, M_T, M_T_seen)
+
+
+def _attained(found: Configurations, m, m_T, m_T_seen, M, M_T, M_T_seen) -> list[Check]:
+    """R < K − 1 leaves a tangent direction without ridge; Σw = 0 puts the ridge in the tangent."""
+    one = found.only("one ridge")
+    i = found.names.index(*one.names)
+    how = "along e₁ − e₂, through the centre"
+    rows = [
+        ("HPG: M is attained", LABEL, {"observed": M_T_seen[i], "paper": M[i]}),
+        ("HPG: Σw = 0 gives M_T = M", "§2.1", {"observed": M_T[i], "paper": M[i]}),
+    ]
+    if found.K > 2:
+        rows += [
+            ("HPG: m = sλ is attained", LABEL, {"observed": m[i], "paper": m_T_seen[i]}),
+            ("HPG: R < K−1 gives m_T = sλ", "§2.1", {"observed": m[i], "sharp": m_T[i]}),
+        ]
+    return [
+        check
+        for claim, label, values in rows
+        for check in for_each(attains, claim, label, one, how, **values)
+    ]
+
+
+@jax.jit
+def _metric_spectra(stacked, p):
+    H = jax.vmap(lambda F: jax.vmap(jax.hessian(F))(p))(stacked)
+    return jnp.max(jnp.abs(H - stacked.A[:, None]), axis=(1, 2, 3)), jnp.linalg.eigvalsh(H)
+
+
+@partial(jax.jit, static_argnames=("generator", "hessian", "gradient"))
+def _closed_form_errors(stacked, p, *, generator, hessian, gradient):
+    def relative(ours, auto):
+        return jnp.max(jnp.abs(ours - auto)) / jnp.max(jnp.abs(auto))
+
+    def one(F):
+        over = lambda f: jax.vmap(partial(f, F))(p)  # noqa: E731
+        return (
+            relative(over(gradient), over(jax.grad(generator, argnums=1))),
+            relative(over(hessian), over(jax.hessian(generator, argnums=1))),
+        )
+
+    return jax.vmap(one)(stacked)
+
+
+@partial(jax.jit, static_argnames="generator")
+def _extremes(stacked, starts, *, generator):
+    """−λ_min, λ_max on the whole space and on the tangent space, the largest found, `[c, 4]`."""
+    K = starts.shape[1]
+    mean = jnp.full((K, K), 1 / K)
+    onto = jnp.stack([jnp.eye(K), jnp.eye(K), jnp.eye(K) - mean, jnp.eye(K) - mean])
+    signs = jnp.array([-1.0, 1.0, -1.0, 1.0])
+
+    def one(F, P, sign):
+        def eigenvalue(p):
+            H = jnp.dot(P, jnp.dot(jax.hessian(generator, argnums=1)(F, p), P))
+            # the projected matrix has an eigenvalue 0 for 1; put it out of the way of the least
+            return jnp.linalg.eigvalsh(sign * H - (1 + jnp.trace(H)) * (jnp.eye(K) - P))[-1]
+
+        return probes.highest(eigenvalue, starts).value
+
+    over_sides = jax.vmap(one, in_axes=(None, 0, 0))
+    return jax.vmap(over_sides, in_axes=(0, None, None))(stacked, onto, signs)

@@ -1,0 +1,157 @@
+"""Eqs. (prob-gradient) and (logit-gradient): the gradient of a score, and how large it gets.
+
+    ∇_pℓ = H(p)(p − e_y),    ‖∇_pℓ‖ ≤ √2 M,    ‖J‖ ≤ 1/(2T),    ‖∇_zℓ‖ ≤ M/(√2 T)
+
+Sharper: ‖∇_zℓ‖ ≤ (8√2/27) M_T/T. For 0 ⪯ A ⪯ M, |aᵀAb| ≤ (M/2)(‖a‖‖b‖ + aᵀb); with a = Ju, b = d,
+that leaves ½(‖J‖‖d‖ + ‖Jd‖), which the module `softmax` bounds.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgeom.geometry import bounds, curvature, simplex
+from pgeom.geometry.bregman import bregman_score
+from pgeom.losses.proper import on_logits
+from proofs_numeric import configurations, probes, softmax
+from proofs_numeric.check import Check, agrees, attains, below, for_each
+from proofs_numeric.configurations import Configurations
+
+TEMPERATURES = (0.5, 2.0)
+LABEL = "Eq. (logit-gradient)"
+
+
+def jacobian_bound(T):
+    """1/(2T), the paper's bound on the softmax Jacobian."""
+    return 1 / (2 * T)
+
+
+def probability_bound(M):
+    """√2 M, the paper's bound on ‖∇_pℓ‖."""
+    return math.sqrt(2) * M
+
+
+def checks(
+    K: int,
+    *,
+    bound: Callable = bounds.logit_gradient,
+    constant: float = bounds.SHARP_GRADIENT,
+    jacobian: Callable = jacobian_bound,
+    probability: Callable = probability_bound,
+) -> list[Check]:
+    """Every check of the gradient bounds on K classes, with the bounds under test."""
+    return [
+        *capm_checks(K, bound=bound, probability=probability),
+        *of_generators(configurations.hyperbolics(K), bound, probability),
+        *softmax.checks(K, jacobian, constant),
+        *attainment(K, bound, probability),
+    ]
+
+
+def capm_checks(
+    K: int,
+    *,
+    bound: Callable = bounds.logit_gradient,
+    probability: Callable = probability_bound,
+) -> list[Check]:
+    """CAPM: the form of the gradient and its size; one seed a dataset, for each is an ascent."""
+    found = configurations.quadratics(K).only("seed 0", "random", "extremal")
+    return of_generators(found, bound, probability)
+
+
+def of_generators(found: Configurations, bound, probability) -> list[Check]:
+    """The form of the gradient, and its size in p and in z, sought by ascents."""
+    points, starts = probes.points(found.K, count=2), probes.draws(found.K, count=2, seed=6)
+    error, in_p, in_z = map(np.asarray, _gradients(found.stacked, points, starts))
+    (M,) = found.each_of(curvature.envelope, "M")
+    how = f"ascents over p for each label, {len(starts)} starts"
+    rows = [
+        *for_each(
+            agrees,
+            "∇_pℓ = H(p)(p − e_y)",
+            "Eq. (prob-gradient)",
+            found,
+            f"autodiff of the definition at {len(points)} points",
+            error=error / M,
+            tolerance=1e-12,
+        ),
+        *for_each(below, "‖∇_pℓ‖ ≤ √2 M", LABEL, found, how, observed=in_p, paper=probability(M)),
+    ]
+    for i, T in enumerate(TEMPERATURES):
+        paper, sharp = found.each_of(partial(bound, temperature=T), "paper", "sharp")
+        columns = {"observed": in_z[:, i], "paper": paper, "sharp": sharp}
+        rows += for_each(below, "‖∇_zℓ‖ ≤ M/(√2T)", LABEL, found, f"T={T}, {how}", **columns)
+    return rows
+
+
+def attainment(K: int, bound, probability) -> list[Check]:
+    """(8√2/27) M_T/T at A = I, p = (1/3, 2/3); √2 M at the pair metric's p = e₂, y = 1."""
+    T, metrics = TEMPERATURES[-1], configurations.quadratics(K)
+    identity, pair = metrics.only("extremal: identity"), metrics.only("pair metric")
+    p = np.zeros((1, K))
+    p[0, :2] = 1 / 3, 2 / 3
+    (sharp,) = identity.each_of(partial(bound, temperature=T), "sharp")
+    (M,) = pair.each_of(curvature.envelope, "M")
+    thirds, third_how = np.linalg.norm(softmax.pushed(p[0]), axis=0), f"p = (1/3, 2/3), T={T}"
+    steepest = np.linalg.norm(pair.each[0].A @ (np.eye(K)[1] - np.eye(K)[0]))
+    sharp_claim, paper_claim = "‖∇_zℓ‖ = (8√2/27) M_T/T", "‖∇_pℓ‖ = √2 M is attained"
+    return [
+        *for_each(
+            attains, sharp_claim, "§2.2", identity, third_how, observed=thirds / T, sharp=sharp
+        ),
+        *for_each(
+            attains,
+            paper_claim,
+            LABEL,
+            pair,
+            "p = e₂, y = 1",
+            observed=steepest,
+            paper=probability(M),
+        ),
+    ]
+
+
+@jax.jit
+def _gradients(stacked, points, starts):
+    """The error of Eq. (prob-gradient), the largest ‖∇_pℓ‖ `[c]`, and ‖∇_zℓ‖ `[c, T]`."""
+    labels = jnp.arange(points.shape[1])
+
+    def one(F):
+        errors = jax.vmap(lambda y: jax.vmap(lambda p: _form_error(F, p, y))(points))(labels)
+        in_p, in_z = jax.vmap(lambda y: _steepest(F, y, starts))(labels)
+        return jnp.max(errors), jnp.max(in_p), jnp.max(in_z, axis=0)
+
+    return jax.vmap(one)(stacked)
+
+
+def _form_error(F, p, y):
+    """H(p)(p − e_y) against autodiff of the library's score and of Eq. (score) as it stands."""
+    p, e_y = probes.inside(p), simplex.vertex(y, p.shape[0], p.dtype)
+    slope = jax.jvp(jax.grad(F), (p,), (p - e_y,))[1]
+    stated = jax.grad(lambda p: -F(p) - jnp.dot(jax.grad(F)(p), e_y - p))(p)
+    library = jax.grad(lambda p: bregman_score(F)(p, y))(p)
+    return jnp.maximum(jnp.max(jnp.abs(slope - stated)), jnp.max(jnp.abs(slope - library)))
+
+
+def _steepest(F, y, starts):
+    """The largest ‖∇_pℓ‖ found, and ‖∇_zℓ‖ of the library's loss where ‖JHd‖ is largest."""
+
+    def sizes(p):
+        h = jax.jvp(jax.grad(F), (p,), (p - simplex.vertex(y, p.shape[0], p.dtype),))[1]
+        return jnp.stack([jnp.linalg.norm(h), jnp.linalg.norm(p * (h - jnp.dot(p, h)))])
+
+    def largest(choice):
+        return probes.highest(lambda p: jnp.dot(choice, sizes(p)), starts)
+
+    found = jax.vmap(largest)(jnp.eye(2))
+    p = probes.inside(found.point[1])
+
+    def of_library(T):
+        loss = on_logits(bregman_score(F), T)
+        return jnp.linalg.norm(jax.grad(lambda z: loss(z, y))(T * jnp.log(p)))
+
+    return found.value[0], jax.vmap(of_library)(jnp.array(TEMPERATURES))

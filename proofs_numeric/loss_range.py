@@ -1,0 +1,147 @@
+"""Props. (capm, hpg): 0 ≤ ℓ_F(p, y) ≤ M.
+
+Sharper: for CAPM the exact maximum, at a pair of vertices; for HPG each ridge at its own worst
+vertex. The loss of HPG grows along rays from e_y, so that its supremum lies on the face p_y = 0,
+but not always at a vertex of it.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgeom.geometry import bounds
+from pgeom.geometry.bregman import bregman_score
+from proofs_numeric import configurations, probes
+from proofs_numeric.check import Check, above, attains, below, for_each
+from proofs_numeric.configurations import Configurations
+
+LABEL = "Props. (capm, hpg)"
+OFF_VERTEX = 1.5  # the least ratio of supremum and vertex maximum in the regression case
+FACE = 2001  # grid points on the edge p_y = 0 of three classes
+
+
+def searched_supremum(F, starts: jax.Array) -> jax.Array:
+    """The largest ℓ_F(p, y) that ascents over p find, for each y; `[K]`, of one generator."""
+    score = bregman_score(F)
+    labels = jnp.arange(starts.shape[1])
+    return jax.vmap(lambda y: probes.highest(lambda p: score(p, y), starts).value)(labels)
+
+
+def probed_supremum(F, starts: jax.Array) -> jax.Array:
+    """The largest ℓ_F(p, y) at the starts themselves, for each y; `[K]`."""
+    labels = jnp.arange(starts.shape[1])
+    of_label = jax.vmap(lambda p, y: bregman_score(F)(p, y), in_axes=(0, None))
+    return jnp.max(jax.vmap(of_label, in_axes=(None, 0))(starts, labels), axis=1)
+
+
+def checks(
+    K: int,
+    *,
+    bound: Callable = bounds.loss_range,
+    supremum: Callable = searched_supremum,
+) -> list[Check]:
+    """Every check of the range on K classes, with the bound and the supremum under test."""
+    ridges = configurations.hyperbolics(K)
+    return [
+        *capm_checks(K, bound=bound),
+        *of_ridges(ridges, bound, _extremes(ridges, supremum)),
+    ]
+
+
+def capm_checks(K: int, *, bound: Callable = bounds.loss_range) -> list[Check]:
+    """CAPM: within its range, which is the vertex maximum; the pair metric attains M.
+
+    The loss is convex in p, so that the probes, vertices among them, find what an ascent would.
+    """
+    found = configurations.quadratics(K)
+    extremes = _extremes(found, probed_supremum)
+    paper, sharp = found.each_of(bound, "paper", "sharp")
+    vertices, how = extremes[1], "all pairs of vertices"
+    claim = "CAPM: exact range is the vertex maximum"
+    return [
+        *_within(found, paper, sharp, extremes),
+        *for_each(attains, claim, "§2.3", found, how, observed=vertices, sharp=sharp),
+        *_attains_M(found, "extremal: pair metric", vertices, paper),
+    ]
+
+
+def of_ridges(found: Configurations, bound, extremes) -> list[Check]:
+    """HPG: within its range; a wide ridge attains M; the off-vertex supremum is found."""
+    paper, sharp = found.each_of(bound, "paper", "sharp")
+    rows = _within(found, paper, sharp, extremes)
+    rows += _attains_M(found, "extremal: wide ridge", extremes[1], paper)
+    return rows + (_off_vertex(found, extremes) if found.K == 3 else [])
+
+
+def _within(found: Configurations, paper, sharp, extremes) -> list[Check]:
+    lowest, vertices, highest = extremes
+    how = f"ascents and probes, {len(_starts(found.K))} starts for each label"
+    columns = {"observed": np.maximum(vertices, highest), "paper": paper, "sharp": sharp}
+    return [
+        *for_each(below, "−ℓ(p,y) ≤ 0", LABEL, found, how, observed=-lowest, paper=0.0),
+        *for_each(below, "ℓ(p,y) ≤ M", LABEL, found, how, **columns),
+    ]
+
+
+def _attains_M(found: Configurations, name: str, vertices, paper) -> list[Check]:
+    i, one = found.names.index(name), found.only(name)
+    columns = {"observed": vertices[i], "paper": paper[i]}
+    return for_each(attains, "range M is attained", LABEL, one, "p = e₂, y = 1", **columns)
+
+
+def _off_vertex(found: Configurations, extremes) -> list[Check]:
+    """The regression case: the supremum is off-vertex, and no point of the face exceeds it."""
+    one = found.only("off vertex")
+    i = found.names.index(*one.names)
+    vertices, highest = extremes[1][i], extremes[2][i]
+    t = np.linspace(0, 1, FACE)
+    edge = np.stack([np.zeros(FACE), t, 1 - t], axis=1)
+    face = np.max(_on_faces(found.each[i], edge))
+    how, found_how = f"{FACE} points of each face", f"{highest:.6f} against {vertices:.6f}"
+    claims = (
+        "HPG: supremum ≥ every loss on a face",
+        f"HPG: supremum ≥ {OFF_VERTEX} vertex maximum",
+    )
+    return [
+        *for_each(below, claims[0], "§1.4", one, how, observed=face, sharp=highest),
+        *for_each(
+            above, claims[1], "§1.4", one, found_how, observed=highest / vertices, sharp=OFF_VERTEX
+        ),
+    ]
+
+
+def _starts(K: int) -> np.ndarray:
+    return np.concatenate([np.eye(K)[:4], probes.draws(K, count=3, seed=5)])
+
+
+def _extremes(found: Configurations, supremum):
+    """The least loss at probe points, the largest at vertices and the supremum, `[c]` each."""
+    points, starts = probes.points(found.K, count=8), _starts(found.K)
+    results = _losses(found.stacked, points, starts, supremum=supremum)
+    return tuple(np.asarray(result) for result in results)
+
+
+@partial(jax.jit, static_argnames="supremum")
+def _losses(stacked, points, starts, *, supremum):
+    K = points.shape[1]
+
+    def one(F):
+        table = jax.vmap(lambda y: jax.vmap(lambda p: bregman_score(F)(p, y))(points))
+        losses = table(jnp.arange(K))
+        vertices = losses[:, 1 : K + 1]  # where `probes.points` has them
+        return jnp.min(losses), jnp.max(vertices), jnp.max(supremum(F, starts))
+
+    return jax.vmap(one)(stacked)
+
+
+@jax.jit
+def _on_faces(F, edge):
+    """The losses `[3, n]` on the faces p_y = 0 of three classes, given as (0, t, 1 − t)."""
+
+    def on_face(y):
+        return bregman_score(F)(jnp.roll(edge, y, axis=1), jnp.full(edge.shape[0], y))
+
+    return jnp.stack([on_face(y) for y in range(3)])

@@ -1,0 +1,165 @@
+"""The computed scores: float32 values and gradients next to a vertex, and at exact zeros.
+
+The reference is independent of the library: ∫₀¹ (1 − t) dᵀH(p + td)d dt in float64, by 64 nodes of
+Gauss–Legendre, and J H(p)(p − e_y), from the same float32 logits.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgeom.geometry import curvature, simplex
+from pgeom.geometry.bregman import bregman_score
+from pgeom.geometry.generators import Tsallis, shannon
+from pgeom.losses.proper import on_logits
+from pgeom.types import Generator, Loss
+from proofs_numeric import configurations
+from proofs_numeric.check import Check, agrees, below, finite, for_each
+from proofs_numeric.configurations import Configurations, stack
+
+DISTANCES = 10.0 ** -np.arange(1, 8)  # δ = 1 − p_y
+SPLITS = 6  # ways to divide δ among the competitors
+VALUE, GRADIENT = 1e-5, 5e-6  # the relative errors allowed
+# Next to a vertex the ridges of these cases are so flat that little is left of 1 − tanh², which has
+# an absolute error of 2⁻²⁴ in float32, and their quadratic part is too weak to hide it.
+SATURATED = ("two minima", "off vertex")
+NODES = 64
+LABEL = "§3"
+
+
+class Plain:
+    """A generator stripped of its closed forms: what a user's function looks like."""
+
+    def __init__(self, generator):
+        self.generator = generator
+
+    def __call__(self, p):
+        return self.generator(p)
+
+
+def library_loss(F) -> Loss:
+    """The loss on logits as the library makes it."""
+    return on_logits(bregman_score(F))
+
+
+def plain_loss(loss: Callable) -> Callable:
+    """`loss`, of generators whose closed forms are hidden from it."""
+    return lambda F: loss(Plain(F))
+
+
+def checks(K: int, *, loss: Callable = library_loss) -> list[Check]:
+    """Every check of the computed scores on K classes, with the loss under test."""
+    metrics, ridges = configurations.quadratics(K), configurations.hyperbolics(K)
+    metrics = metrics.only("seed 0", "random", "extremal")
+    alphas = {f"Tsallis α={alpha}": Tsallis(np.float64(alpha)) for alpha in (0.5, 1.5, 2.5)}
+    return [
+        *near_vertices(metrics, loss),
+        *near_vertices(ridges, loss),
+        *near_vertices(stack(K, alphas), loss),
+        *as_plain_functions(ridges, loss),
+        *of_shannon(K, loss),
+    ]
+
+
+def near_vertices(found: Configurations, loss, *, how: str = "its own form") -> list[Check]:
+    """float32 against the reference for δ from 0.1 to 1e-7, and finite where p_j underflows."""
+    logits = near_vertex_logits(found.K)
+    value, slope = map(np.asarray, _in_float32(found.stacked, logits, loss=loss))
+    exact, exact_slope = map(np.asarray, _reference(found.stacked, logits.astype(np.float64)))
+    finite_share = np.isfinite(value) & np.isfinite(slope).all(axis=2)
+    value, slope, exact, exact_slope = (x[:, :-2] for x in (value, slope, exact, exact_slope))
+    error = np.max(np.abs(value - exact) / exact, axis=1)
+    miss = np.linalg.norm(slope - exact_slope, axis=2) / np.linalg.norm(exact_slope, axis=2)
+    allowed = [_allowed(name, F) for name, F in zip(found.names, found.each, strict=True)]
+    claims = ("float32 loss: relative error", "float32 logit gradient: relative error")
+    where = f"{how}, {logits.shape[0] - 2} logits, 1 − p_y = 1e-1 … 1e-7"
+    negative, zeros = "float32 loss ≥ 0 (−min ℓ)", f"{how}, logits ±300"
+    return [
+        *for_each(agrees, claims[0], LABEL, found, where, error=error, tolerance=VALUE),
+        *for_each(
+            agrees, claims[1], LABEL, found, where, error=miss.max(axis=1), tolerance=allowed
+        ),
+        *for_each(below, negative, LABEL, found, where, observed=-value.min(axis=1), paper=0.0),
+        *for_each(
+            agrees,
+            "finite at exact zeros",
+            LABEL,
+            found,
+            zeros,
+            error=1 - finite_share.mean(axis=1),
+            tolerance=0.0,
+        ),
+    ]
+
+
+def as_plain_functions(found: Configurations, loss) -> list[Check]:
+    """The same of a function that offers no closed form, by the library's quadrature.
+
+    Only of ridges that twelve nodes resolve; all are evaluated, to compile no second reference.
+    """
+    rows = near_vertices(found, plain_loss(loss), how="as a plain function")
+    return [row for row in rows if "HPG experiments" in row.how or "one ridge" in row.how]
+
+
+def of_shannon(K: int, loss) -> list[Check]:
+    """Cross-entropy, whose generator has an infinite slope at the boundary."""
+    logits = near_vertex_logits(K)
+    values = jax.jit(jax.vmap(jax.value_and_grad(lambda z: loss(shannon)(z, jnp.array(0)))))(logits)
+    values = np.concatenate([np.ravel(value) for value in values])
+    how = f"K={K}, Shannon: logits to ±300"
+    return [finite("finite at exact zeros", LABEL, values=values, how=how)]
+
+
+def near_vertex_logits(K: int) -> np.ndarray:
+    """Logits `[n, K]`, float32, whose softmax is at each distance from the vertex of class 0.
+
+    The last two put every mass but one at exact zero: on class 0, and on another.
+    """
+    rng = np.random.default_rng([13, K])
+    shares = rng.dirichlet(np.ones(K - 1), (len(DISTANCES), SPLITS))
+    odds = np.log(DISTANCES / (1 - DISTANCES))[:, None, None]
+    near = np.pad(odds + np.log(shares), ((0, 0), (0, 0), (1, 0))).reshape(-1, K)
+    extreme = 600 * np.eye(K)[:2] - 300
+    return np.concatenate([near, extreme]).astype(np.float32)
+
+
+@partial(jax.jit, static_argnames="loss")
+def _in_float32(stacked, logits, *, loss):
+    """Values `[c, n]` and logit gradients `[c, n, K]` of the label 0, as computed."""
+
+    def one(F):
+        return jax.vmap(jax.value_and_grad(lambda z: loss(F)(z, jnp.array(0))))(logits)
+
+    return jax.vmap(one)(stacked)
+
+
+@jax.jit
+def _reference(stacked, logits):
+    over_logits = jax.vmap(reference, in_axes=(None, 0))
+    return jax.vmap(over_logits, in_axes=(0, None))(stacked, logits)
+
+
+def reference(F: Generator, z: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The loss of label 0 and its gradient in `z[K]`, by the integral and Eq. (prob-gradient)."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    left, weights = ((1 - nodes) / 2) ** 2, weights * ((1 - nodes) / 2) ** 3  # graded to the vertex
+    p = jax.nn.softmax(z)
+    target, d = simplex.towards_vertex(p, jnp.array(0))
+
+    def push(x):
+        return jax.jvp(jax.grad(F), (x,), (d,))[1]
+
+    integrand = jax.vmap(lambda rest: jnp.dot(d, push(target - rest * d)))(jnp.asarray(left))
+    slope = -push(p)
+    return jnp.dot(weights, integrand), p * (slope - jnp.dot(p, slope))
+
+
+def _allowed(name: str, F) -> float:
+    """The relative error allowed of a logit gradient: 2⁻²⁴ M/m more in saturated cases."""
+    if not any(case in name for case in SATURATED):
+        return GRADIENT
+    found = curvature.envelope(F, F.w.shape[1])
+    return GRADIENT + 2.0**-24 * found.M / found.m

@@ -1,0 +1,23 @@
+"""Checks compile much and run little: no optimisation, float64, and results shared by tests."""
+
+from functools import cache
+
+import jax
+import pytest
+
+from proofs_numeric import runner
+
+
+@pytest.fixture(autouse=True)
+def as_at_the_entry_point(x64):
+    """float64 and quick compilation, as `python -m proofs_numeric` has it."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(scope="session")
+def checked():
+    """`checked(claim, K)`: the unmutated checks, computed once."""
+    return cache(lambda claim, K: tuple(runner.CLAIMS[claim](K)))

@@ -1,0 +1,78 @@
+"""Unmutated, every claim holds; the regression cases are found; the sharper bounds are bounds."""
+
+import numpy as np
+import pytest
+
+from proofs_numeric import displacement, report, runner
+
+# where the regression cases and attained constants of a claim are; each K costs a compilation
+CLASSES = dict.fromkeys(runner.CLAIMS, 3) | {"gradients": 2, "displacement": 2, "contamination": 2}
+
+
+@pytest.mark.parametrize("claim", CLASSES)
+def test_claims_hold(claim, checked):
+    assert not [check for check in checked(claim, CLASSES[claim]) if not check.holds]
+
+
+@pytest.mark.parametrize("claim", ["margin", "improper"])
+def test_cheap_claims_hold_for_a_hundred_classes(claim, checked):
+    assert all(check.holds for check in checked(claim, 100))
+
+
+def only(checks, part):
+    (found,) = [check for check in checks if part in check.claim]
+    return found
+
+
+def test_the_global_minimum_is_found_and_the_local_one_reported(checked):
+    found = only(checked("displacement", 2), "global minimum is at x = 1")
+    assert "(0.75, 0.25)→0.78465 (f=0.1487823)" in found.how
+    assert "(1, 0)→1.00000 (f=0.1483034)" in found.how
+
+
+def test_the_supremum_off_the_vertices_is_found(checked):
+    assert only(checked("loss_range", 3), "1.5 vertex maximum").observed >= 1.5
+
+
+def test_the_counterexample(checked):
+    found = only(checked("improper", 2), "−0.308687")
+    assert found.holds
+    assert found.observed <= 1e-6
+
+
+def test_sharp_bounds_are_sharper_and_valid(checked):
+    both = [
+        check
+        for claim, K in CLASSES.items()
+        for check in checked(claim, K)
+        if check.paper_bound is not None and check.sharp_bound is not None
+    ]
+    assert all(check.ratio_to_sharp <= 1 + 1e-9 for check in both)
+    assert all(check.ratio_to_paper <= check.ratio_to_sharp * (1 + 1e-9) for check in both)
+
+
+def test_medians_are_reported_for_every_claim_with_two_bounds(checked):
+    results = {claim: list(checked(claim, K)) for claim, K in CLASSES.items()}
+    medians = report.medians(results)
+    assert medians["displacement: ‖p*−η‖ ≤ √2β/m"] < 0.5
+    assert {name.partition(":")[0] for name in medians} >= {
+        "regret",
+        "curvature",
+        "loss_range",
+        "gradients",
+        "hessian_lipschitz",
+        "displacement",
+        "contamination",
+    }
+
+
+def test_the_extremal_family_uses_one_minus_two_e(checked):
+    found = only(checked("displacement", 2), "√2β/m is attained")
+    np.testing.assert_allclose(found.ratio_to_paper, 1 - 2e-3, rtol=1e-6)
+
+
+def test_starts_are_the_target_the_centre_every_vertex_and_draws():
+    starts = displacement.all_starts(np.array([0.5, 0.3, 0.2]))
+    assert starts.shape == (13, 3)
+    np.testing.assert_allclose(starts.sum(axis=1), 1)
+    np.testing.assert_array_equal(starts[2:5], np.eye(3))

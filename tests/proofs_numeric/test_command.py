@@ -1,0 +1,126 @@
+"""The command line: verdicts, exit codes, JSON, and one clear line about bad input."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from proofs_numeric import __main__ as entry, runner
+from proofs_numeric.check import below
+
+GENERATORS = """
+import jax.numpy as jnp
+
+def cubic(p):
+    return jnp.sum(p**3)
+
+def concave(p):
+    return -jnp.sum(p**2)
+
+def flat(p):
+    return p[0] ** 2
+
+def vector(p):
+    return p
+
+def two_arguments(p, q):
+    return jnp.sum(p * q)
+
+number = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with modules of generators, good and bad."""
+    (tmp_path / "my_generators.py").write_text(textwrap.dedent(GENERATORS))
+    (tmp_path / "broken_module.py").write_text("raise RuntimeError('no luck')\n")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    for name in ("my_generators", "broken_module"):
+        sys.modules.pop(name, None)
+    sys.path[:] = [path for path in sys.path if path != str(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--only", "regrett"], "nearest is 'regret'"),
+        (["--classes", "1"], "at least 2, got 1"),
+        (["--classes", "two"], "'two'"),
+        (["--clases", "3"], "--classes"),
+        (["--only", "regret", "--classes", "100"], "margin, improper, contamination only"),
+        (["--generator", "my_generators"], "module:function"),
+        (["--generator", "nowhere:F"], "cannot import 'nowhere'"),
+        (["--generator", "broken_module:F"], "RuntimeError: no luck"),
+        (["--generator", "my_generators:cubi"], "nearest is 'cubic'"),
+        (["--generator", "my_generators:number"], "must be a function"),
+        (["--generator", "my_generators:two_arguments"], "of one p[2]"),
+        (["--generator", "my_generators:vector", "--classes", "3"], "got float64 of shape (3,)"),
+        (["--generator", "my_generators:cubic", "--classes", "1"], "at least 2"),
+        (["--generator", "my_generators:cubic", "--only", "regret"], "no meaning"),
+        (["--figures", "my_generators.py/figures"], "cannot make the folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_two(arguments, says, folder, capsys):
+    assert entry.command(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert says in err
+
+
+def test_json_is_all_of_standard_output(capsys):
+    assert entry.command(["--only", "improper", "--classes", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["holds"] is True
+    assert {check["group"] for check in found["checks"]} == {"improper"}
+
+
+def test_a_failing_claim_exits_with_one(monkeypatch, capsys):
+    broken = below("false", "nowhere", observed=2.0, paper=1.0, sharp=0.5, how="K=2, made up")
+    monkeypatch.setitem(runner.CLAIMS, "improper", lambda K: [broken])
+    assert entry.command(["--only", "improper", "--classes", "2"]) == 1
+    out = capsys.readouterr().out
+    assert "FAILS" in out
+    assert "median sharp/paper 0.500" in out
+
+
+def test_a_generator_of_the_user_is_checked(folder, capsys):
+    arguments = ["--generator", "my_generators:cubic", "--classes", "3", "--json"]
+    assert entry.command(arguments) == 0
+    claims = [check["claim"] for check in json.loads(capsys.readouterr().out)["checks"]]
+    for part in ("finite at the vertices", "convex", "m_T", "R(η,p)", "ℓ(p,y)", "∇_zℓ", "float32"):
+        assert any(part in claim for claim in claims), part
+
+
+@pytest.mark.parametrize(("name", "relation"), [("concave", "<"), ("flat", "=")])
+def test_a_function_that_is_no_generator_has_a_witness(name, relation, folder, capsys):
+    assert entry.command(["--generator", f"my_generators:{name}", "--classes", "3"]) == 1
+    out = capsys.readouterr().out
+    assert f"R(η,p) {relation} R(η,η)" in out
+    assert "η = [" in out
+
+
+def test_help_explains_every_option(capsys):
+    with pytest.raises(SystemExit) as stop:
+        entry.command(["--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    for option in ("--only", "--classes", "--generator", "--figures", "--json"):
+        assert option in out
+
+
+def test_as_a_process(tmp_path):
+    """No traceback from the real entry point either."""
+    done = subprocess.run(
+        [sys.executable, "-m", "proofs_numeric", "--only", "marginn"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,57 @@
+"""The configurations are those of the experiments, and stacking changes none of them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgeom.data import sources
+from pgeom.losses import catalogue, proper
+from pgeom.types import Annealing, ClassStats
+from proofs_numeric import configurations, experiment_metrics, instances
+
+
+def test_every_dataset_and_seed_has_its_metric():
+    assert set(experiment_metrics.CLASSES) == set(sources.NAMES)
+    names = [name for K in (2, 6, 10) for name in configurations.quadratics(K).names]
+    for dataset, regimes in experiment_metrics.REGIMES.items():
+        for regime in regimes:
+            assert sum(f"CAPM {dataset} {regime} " in name for name in names) == 5
+
+
+def test_the_metric_is_the_catalogues():
+    """CAPM of the catalogue on the same statistics has the same loss."""
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(False):
+        stats = ClassStats(jnp.arange(1.0, 5.0), jnp.asarray(rng.normal(size=(4, 6)), jnp.float32))
+        A = experiment_metrics._matrix(stats)
+        z, labels = jnp.asarray(rng.normal(size=(4, 4)), jnp.float32), jnp.arange(4)
+        ours = proper.capm(A)(z, labels)
+        theirs = catalogue.capm(stats)(z, labels, Annealing(0, 0.2, 10.0))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_the_penalty_is_the_catalogues():
+    rng = np.random.default_rng(1)
+    with jax.enable_x64(False):
+        stats = ClassStats(jnp.ones(3), jnp.asarray(rng.normal(size=(3, 2)), jnp.float32))
+        z, labels = jnp.asarray(rng.normal(size=(3, 3)), jnp.float32), jnp.arange(3)
+        F, constants = catalogue.hpg_generator(3), configurations.EXPERIMENT._asdict()
+        ours = proper.apms(F, **constants, beta0=0.2, horizon=10)(z, labels, 3)
+        theirs = catalogue.apms(stats)(z, labels, Annealing(3, 0.2, 10))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_filling_up_ridges_changes_nothing(K):
+    F = instances.random_ridges(K, 0)
+    p = np.full(K, 1 / K)
+    filled = instances.filled(F, 16)
+    assert filled.w.shape == (16, K)
+    np.testing.assert_allclose(filled(jnp.asarray(p)), F(jnp.asarray(p)), rtol=1e-15)
+
+
+def test_only_and_named_find_by_name():
+    found = configurations.quadratics(3)
+    assert found.only("random").names == ("random metric 0", "random metric 1", "random metric 2")
+    np.testing.assert_array_equal(found.named("extremal: identity").A, np.eye(3))

@@ -1,10 +1,14 @@
 """What every command shares: its common options, the set-up of JAX, and its errors."""
 
+import contextlib
+import io
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -51,13 +55,30 @@ def start(main: Callable, name: str) -> None:
     A `UsageError` is one line on stderr and exit code 2; an interruption says what was kept.
     """
     try:
-        tyro.cli(main, prog=f"python -m {name}")
+        _parsed(main, name)()
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted: finished cells are kept, the same command goes on", file=sys.stderr)
         sys.exit(130)
+
+
+def _parsed(main: Callable, name: str) -> Callable:
+    """`main` with the arguments of the command line; tyro's box about bad ones as one line."""
+
+    @wraps(main)
+    def with_arguments(*arguments, **options):
+        return partial(main, *arguments, **options)
+
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return tyro.cli(with_arguments, prog=f"python -m {name}")
+    except SystemExit as stop:
+        if stop.code != 2:
+            raise
+        raise UsageError(" ".join(re.sub(r"[╭╮╰╯│─]+", " ", said.getvalue()).split())) from None
 
 
 def begin(options: Options, out: Path) -> Command:

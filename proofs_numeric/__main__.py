@@ -8,6 +8,8 @@ import io
 import json as json_format
 import re
 import sys
+from collections.abc import Callable
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated
 
@@ -96,12 +98,17 @@ def _print(results: dict, notes: list[str]) -> None:
     console.print(f"{len(checks)} checks: {verdict}", highlight=False)
 
 
-def _parse(arguments: list[str]):
-    """`tyro`'s reading of the arguments; what it prints in a box about bad ones, in one line."""
+def _parse(arguments: list[str]) -> Callable[[], int]:
+    """`main` with its arguments; what `tyro` prints in a box about bad ones, in one line."""
+
+    @wraps(main)
+    def with_arguments(**options):
+        return partial(main, **options)
+
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            return tyro.cli(main, args=arguments, prog="python -m proofs_numeric")
+            return tyro.cli(with_arguments, args=arguments, prog="python -m proofs_numeric")
     except SystemExit as stop:
         if stop.code != 2:
             raise
@@ -112,7 +119,7 @@ def _parse(arguments: list[str]):
 def command(arguments: list[str]) -> int:
     """The exit code of a command line; bad input is one line on standard error."""
     try:
-        return _parse(arguments)
+        return _parse(arguments)()
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

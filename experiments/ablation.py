@@ -32,6 +32,13 @@ def main(out: Path = Path("results/ablation"), common: cli.Common = cli.DEFAULTS
     command = cli.begin(common, out)
     places = [Cell(*where, seed) for where in CELLS for seed in command.seeds]
     asked = len(places) * (len(CAPM) + len(HPG) + len(BETA0))
+    spent = train_missing(out, places, command)
+    written = report(out, places, command)
+    cli.close(command, spent, asked, out, written)
+
+
+def train_missing(out: Path, places: list[Cell], command: cli.Command) -> jobs.Spent:
+    """Train what has no record yet."""
     spent = jobs.Spent()
     for dataset in dict.fromkeys(name for name, _ in CELLS):
         cells = [cell for cell in places if cell.dataset == dataset]
@@ -43,8 +50,7 @@ def main(out: Path = Path("results/ablation"), common: cli.Common = cli.DEFAULTS
             store = Store(out, training.configuration())
             run = (store, cells, used, training, command.devices, command.console)
             spent += jobs.run(*run)
-    written = report(out, places, command)
-    cli.close(command, spent, asked, out, written)
+    return spent
 
 
 def runs_of(out: Path, training) -> list[dict]:
@@ -58,26 +64,45 @@ def runs_of(out: Path, training) -> list[dict]:
     return runs
 
 
-def report(out: Path, cells, command: cli.Command) -> list[Path]:
-    """Print the table and write it and the figure, all from records."""
-    from experiments import figures, tables
-
-    families = {
+def families() -> dict[str, tuple[str, ...]]:
+    """The variants of each candidate."""
+    return {
         "CAPM terms": tuple(CAPM),
         "HPG ridges": tuple(HPG),
         "APMS β₀": tuple(f"apms-{beta0:g}" for beta0 in BETA0),
     }
-    names = [name for family in families.values() for name in family]
-    frame = tables.select(runs_of(out, command.training), cells, names)
+
+
+def frame_of(out: Path, cells, training):
+    """The records of every variant, with the place of each: its dataset and regime."""
+    from experiments import tables
+
+    names = [name for family in families().values() for name in family]
+    frame = tables.select(runs_of(out, training), cells, names)
     frame["place"] = frame["dataset"] + ", " + frame["regime"].astype(str)
-    grids = [
+    return frame
+
+
+def grids_of(frame) -> list:
+    """A table a candidate."""
+    from experiments import tables
+
+    return [
         tables.crossed(frame[frame["loss"].isin(members)], f"ablation of {family}", "accuracy")
-        for family, members in families.items()
+        for family, members in families().items()
     ]
+
+
+def report(out: Path, cells, command: cli.Command) -> list[Path]:
+    """Print the table and write it and the figure, all from records."""
+    from experiments import figures, tables
+
+    frame = frame_of(out, cells, command.training)
+    grids = grids_of(frame)
     page = out / "tables-ablation.md"
     summary = tables.summary(frame, ("accuracy", "nll"), by=["place", "loss"])
     tables.publish(grids, summary, page, command.console, command.json)
-    return [page, *figures.ablations(frame, families, out / "ablations")]
+    return [page, *figures.ablations(frame, families(), out / "ablations")]
 
 
 if __name__ == "__main__":

@@ -38,17 +38,25 @@ def main(
     cli.close(command, spent, len(cells) * len(losses), out, written)
 
 
-def report(store: Store, cells, losses, command: cli.Command) -> list[Path]:
-    """Print the table and write it and the figure, all from records."""
-    from experiments import figures, tables
+def grid_of(frame):
+    """NLL and ECE before and after, and a note where a temperature is no minimum."""
+    from experiments import tables
 
-    frame = tables.select(store.runs(), cells, losses)
     grid = tables.performance(frame, "digits, clean: temperature scaling", "clean", METRICS)
     bounds = frame[frame["temperature_at_bound"]]
     grid.footnotes.extend(
         f"{run.loss}, seed {run.seed}: the best temperature is a bound, {run.temperature:.3g}"
         for run in bounds.itertuples()
     )
+    return grid
+
+
+def report(store: Store, cells, losses, command: cli.Command) -> list[Path]:
+    """Print the table and write it and the figure, all from records."""
+    from experiments import figures, tables
+
+    frame = tables.select(store.runs(), cells, losses)
+    grid = grid_of(frame)
     page = store.folder / "tables-calibration.md"
     summary = tables.summary(frame, tuple(METRICS))
     tables.publish([grid], summary, page, command.console, command.json)

@@ -17,6 +17,8 @@ from experiments.records import Store
 from pgeom.losses import catalogue
 from pgeom.training import early_stopping
 
+DATASET, REGIME = "long-tail", "long-tail-30"
+EARLY = "early stopping"
 METRICS = {
     "balanced_accuracy": "Balanced acc. ↑",
     "nll": "NLL ↓",
@@ -39,15 +41,21 @@ def main(
     """
     losses = chosen("loss", losses, tuple(catalogue.LOSSES))
     command = cli.begin(common, out)
-    cells = [Cell("long-tail", "long-tail-30", seed) for seed in command.seeds]
+    cells = [Cell(DATASET, REGIME, seed) for seed in command.seeds]
+    stores, spent = train_missing(out, cells, losses, command)
+    written = report(stores, cells, losses, command)
+    cli.close(command, spent, 2 * len(cells) * len(losses), out, written)
+
+
+def train_missing(out: Path, cells, losses, command: cli.Command):
+    """Train what has no record yet, in either way; return the store of each, and what it took."""
     builders = {loss: catalogue.LOSSES[loss] for loss in losses}
     spent, stores = jobs.Spent(), {}
     for name, training in stoppings(command.training).items():
         stores[name] = Store(out, training.configuration())
         run = (stores[name], cells, builders, training, command.devices, command.console)
         spent += jobs.run(*run)
-    written = report(stores, cells, losses, command)
-    cli.close(command, spent, 2 * len(cells) * len(losses), out, written)
+    return stores, spent
 
 
 def stoppings(training: Training) -> dict[str, Training]:
@@ -56,7 +64,7 @@ def stoppings(training: Training) -> dict[str, Training]:
         "minimum_epochs": early_stopping.NEVER.minimum,
         "patience": early_stopping.NEVER.patience,
     }
-    return {"early stopping": training, "no early stopping": replace(training, **never)}
+    return {EARLY: training, "no early stopping": replace(training, **never)}
 
 
 def report(stores: dict[str, Store], cells, losses, command: cli.Command) -> list[Path]:
@@ -69,8 +77,8 @@ def report(stores: dict[str, Store], cells, losses, command: cli.Command) -> lis
         tables.performance(frame, f"{regime}, {name}", regime, METRICS)
         for name, frame in frames.items()
     ]
-    grids.append(tables.significance(frames["early stopping"], regime, regime))
-    folder = stores["early stopping"].folder
+    grids.append(tables.significance(frames[EARLY], regime, regime))
+    folder = stores[EARLY].folder
     page = folder / "tables-longtail.md"
     summary = pd.concat(
         tables.summary(frame, tuple(METRICS)).assign(stopping=name)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from experiments import cli, jobs
 from experiments.cells import Cell
-from experiments.protocol import NOISE_DATASETS, REGIMES, chosen, one_of
+from experiments.protocol import NOISE_DATASETS, REGIMES, Training, chosen, one_of
 from experiments.records import Store
 from pgeom.losses import catalogue
 
@@ -33,32 +33,47 @@ def main(
     losses = chosen("loss", losses, tuple(catalogue.GENERAL))
     command = cli.begin(common, out)
     cells = [Cell(dataset, regime, seed) for regime in regimes for seed in command.seeds]
-    builders = {loss: catalogue.GENERAL[loss] for loss in losses}
-    spent = jobs.Spent()
-    for rate in RATES:
-        training = replace(command.training, learning_rate=rate)
-        store = Store(out, training.configuration())
-        spent += jobs.run(store, cells, builders, training, command.devices, command.console)
-    written = report(out, cells, losses, command)
+    stores = stores_of(out, command.training)
+    spent = train_missing(stores, cells, losses, command)
+    written = report(out, frame_of(stores, cells, losses), command)
     cli.close(command, spent, len(RATES) * len(cells) * len(losses), out, written)
 
 
-def runs_of(out: Path, training) -> list[dict]:
+def stores_of(out: Path, training: Training, primary: Path | None = None) -> dict[float, Store]:
+    """The store of each learning rate; the protocol's own rate may be found in `primary`."""
+    stores = {}
+    for rate in RATES:
+        folder = primary if primary and rate == training.learning_rate else out
+        stores[rate] = Store(folder, replace(training, learning_rate=rate).configuration())
+    return stores
+
+
+def train_missing(stores: dict[float, Store], cells, losses, command: cli.Command) -> jobs.Spent:
+    """Train what has no record yet, a learning rate after another."""
+    builders = {loss: catalogue.GENERAL[loss] for loss in losses}
+    spent = jobs.Spent()
+    for rate, store in stores.items():
+        training = replace(command.training, learning_rate=rate)
+        spent += jobs.run(store, cells, builders, training, command.devices, command.console)
+    return spent
+
+
+def frame_of(stores: dict[float, Store], cells, losses):
     """All runs, with their learning rate."""
-    return [
-        {**run, "learning_rate": rate}
-        for rate in RATES
-        for run in Store(out, replace(training, learning_rate=rate).configuration()).runs()
-    ]
+    from experiments import tables
+
+    runs = [{**run, "learning_rate": rate} for rate in stores for run in stores[rate].runs()]
+    return tables.select(runs, cells, losses)
 
 
-def report(out: Path, cells, losses, command: cli.Command) -> list[Path]:
+def report(out: Path, frame, command: cli.Command) -> list[Path]:
     """Print the table and write it and the figure, all from records."""
     from experiments import figures, tables
 
-    frame = tables.select(runs_of(out, command.training), cells, losses)
     counts = tables.selected_rates(frame)
-    grid = tables.rate_counts(counts, f"{cells[0].dataset}: learning rate of least validation NLL")
+    grid = tables.rate_counts(
+        counts, f"{frame['dataset'][0]}: learning rate of least validation NLL"
+    )
     page = out / "tables-lr-sensitivity.md"
     tables.publish([grid], counts.reset_index(), page, command.console, command.json)
     return [page, *figures.lr_sensitivity(counts, out / "lr-sensitivity")]

@@ -104,15 +104,22 @@ def _level(name: str) -> float:
     return float(name.rpartition("_")[2])
 
 
+def grids_of(frame) -> list:
+    """A table a kind of perturbation."""
+    from experiments import tables
+
+    return [
+        tables.performance(frame, f"digits, clean models: accuracy under {kind}", "clean", columns)
+        for kind, columns in (("corruption", NATURAL), ("FGSM", FGSM), ("PGD", PGD))
+    ]
+
+
 def report(store: Store, cells, losses, command: cli.Command) -> list[Path]:
     """Print the tables and write them and the figures, all from records."""
     from experiments import figures, tables
 
     frame = tables.select(store.runs(), cells, losses)
-    grids = [
-        tables.performance(frame, f"digits, clean models: accuracy under {kind}", "clean", columns)
-        for kind, columns in (("corruption", NATURAL), ("FGSM", FGSM), ("PGD", PGD))
-    ]
+    grids = grids_of(frame)
     page = store.folder / "tables-robustness.md"
     fields = (*NATURAL, *ATTACKS, "input_gradient_norm")
     tables.publish(grids, tables.summary(frame, fields), page, command.console, command.json)

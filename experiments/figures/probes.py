@@ -5,7 +5,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.figures.style import LOOKS, figure_of, legend_below, save, shown_families
+from experiments.figures.style import (
+    LOOKS,
+    figure_of,
+    legend_below,
+    losses_down,
+    save,
+    seed_points,
+    shown_families,
+)
 from experiments.protocol import LABELS
 
 
@@ -19,11 +27,10 @@ def calibration(frame: pd.DataFrame, path: Path) -> list[Path]:
                 fields, ("#D55E00", "#0072B2"), (-0.15, 0.15), strict=True
             ):
                 label = "temperature-scaled" if field.startswith("cal") else "raw"
-                _points(axis, frame, losses, field, colour, offset, label)
+                seed_points(axis, frame, losses, field, offset, colour=colour, label=label)
             axis.set_xlabel(f"test {name} (lower is better)")
             axis.set_xlim(left=0)
-        axes[0][0].set_yticks(range(len(losses)), [LABELS[loss] for loss in losses])
-        axes[0][0].invert_yaxis()
+        losses_down(axes[0][0], losses)
         axes[0][1].legend(loc="lower right")
         seeds = frame["seed"].nunique()
         figure.suptitle(f"digits, clean: {seeds} seeds and their means", y=1.0, fontsize=10)
@@ -62,8 +69,9 @@ def _panels(frame, fields, ticks, what: str, path: Path) -> list[Path]:
     with figure_of(1, len(families), size, sharey=True) as (figure, axes):
         for axis, (family, shown) in zip(axes[0], families.items(), strict=True):
             for place, loss in enumerate(shown):
-                offset = 0.07 * (place - (len(shown) - 1) / 2)
-                _line(axis, frame, loss, fields, np.arange(len(fields)) + offset)
+                offset = 0.11 * (place - (len(shown) - 1) / 2)
+                # kinds of corruption have no order that a line could follow
+                _line(axis, frame, loss, fields, np.arange(len(fields)) + offset, linestyle="")
             axis.set_title(family)
             axis.set_xticks(range(len(fields)), ticks, rotation=30, ha="right")
             legend_below(axis, gap=0.75)
@@ -74,20 +82,11 @@ def _panels(frame, fields, ticks, what: str, path: Path) -> list[Path]:
         return save(figure, path)
 
 
-def _line(axis, frame, loss, fields, x) -> None:
+def _line(axis, frame, loss, fields, x, linestyle="-") -> None:
     values = frame[frame["loss"] == loss][fields].astype(float)
     colour, marker = LOOKS[loss]
     look = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.1}
-    bars = {"elinewidth": 0.7, "capsize": 1.5}
+    bars = {"elinewidth": 0.7, "capsize": 1.5, "linestyle": linestyle}
     axis.errorbar(
         x, values.mean(), values.std(ddof=1).fillna(0), label=LABELS[loss], **look, **bars
     )
-
-
-def _points(axis, frame, losses, field, colour, offset, label) -> None:
-    for place, loss in enumerate(losses):
-        values = frame[frame["loss"] == loss][field].astype(float)
-        heights = np.full(len(values), place + offset)
-        axis.plot(values, heights, ".", color=colour, alpha=0.35, markersize=4)
-        named = label if place == 0 else None
-        axis.plot(values.mean(), place + offset, "D", color=colour, markersize=4.5, label=named)

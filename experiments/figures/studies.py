@@ -4,35 +4,38 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MaxNLocator
 
-from experiments.figures.style import figure_of, save
-from experiments.protocol import LABELS
+from experiments.cells import load
+from experiments.figures.style import figure_of, losses_down, save, seed_points
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73")
 MARKERS = ("o", "s", "^")
 
 
 def longtail(frames: dict[str, pd.DataFrame], path: Path) -> list[Path]:
-    """Balanced accuracy of every loss with and without early stopping, a point a seed."""
+    """Balanced accuracy of every loss, a point a seed, by the way to stop if there are several."""
     first = next(iter(frames.values()))
     losses = list(first["loss"].cat.categories)
     with figure_of(1, 1, (5.6, 0.9 + 0.24 * len(losses))) as (figure, axes):
         axis = axes[0][0]
-        for number, (name, frame) in enumerate(frames.items()):
-            for place, loss in enumerate(losses):
-                values = frame[frame["loss"] == loss]["balanced_accuracy"].astype(float)
-                height = place + 0.3 * (number - 0.5)
-                look = {"color": COLOURS[number], "marker": MARKERS[number], "linestyle": ""}
-                axis.plot(values, np.full(len(values), height), alpha=0.3, markersize=3, **look)
-                label = name if place == 0 else None
-                axis.plot(values.mean(), height, markersize=5.5, label=label, **look)
-        axis.axvline(0.1, color="0.5", linestyle="--", linewidth=1)
-        axis.annotate("chance", (0.1, -0.9), fontsize=7, color="0.4", ha="center")
-        axis.set_yticks(range(len(losses)), [LABELS[loss] for loss in losses])
-        axis.invert_yaxis()
+        if len(frames) == 1:
+            seed_points(axis, first, losses, "balanced_accuracy")
+        else:
+            for number, (name, frame) in enumerate(frames.items()):
+                offset = 0.3 * (number - (len(frames) - 1) / 2)
+                look = {"colour": COLOURS[number], "marker": MARKERS[number], "label": name}
+                seed_points(axis, frame, losses, "balanced_accuracy", offset, **look)
+            axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.04), ncols=2)
+        losses_down(axis, losses)
+        chance = 1 / load(first["dataset"][0]).num_classes
+        axis.axvline(chance, color="0.5", linestyle="--", linewidth=1)
+        above = {"transform": axis.get_xaxis_transform(), "ha": "center", "va": "bottom"}
+        axis.text(chance, 1.0, "chance", fontsize=7, color="0.4", **above)
         axis.set_xlim(left=0)
         axis.set_xlabel("balanced accuracy (higher is better)")
-        axis.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=2)
+        seeds = first["seed"].nunique()
+        figure.text(0.9, 0.89, f"{seeds} seeds and their means", fontsize=7, ha="right")
         return save(figure, path)
 
 
@@ -72,8 +75,8 @@ def lr_sensitivity(counts: pd.DataFrame, path: Path) -> list[Path]:
         for rate, colour in zip(counts.columns, COLOURS, strict=True):
             axis.barh(range(len(counts)), counts[rate], left=left, color=colour, label=f"{rate:g}")
             left += counts[rate].to_numpy()
-        axis.set_yticks(range(len(counts)), [LABELS[loss] for loss in counts.index])
-        axis.invert_yaxis()
+        losses_down(axis, list(counts.index))
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.set_xlabel("cells in which validation NLL selects the learning rate")
         axis.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), title="learning rate")
         return save(figure, path)

@@ -8,6 +8,9 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
+
+from experiments.protocol import LABELS
 
 STYLE = {
     "font.size": 9,
@@ -20,7 +23,6 @@ STYLE = {
     "legend.frameon": False,
     "legend.fontsize": 8,
     "savefig.dpi": 200,
-    "savefig.bbox": "tight",
     "pdf.fonttype": 42,
 }
 
@@ -77,9 +79,47 @@ def legend_below(axis, *handles_and_labels, gap: float = 0.5) -> None:
     axis.legend(*handles_and_labels, **place, ncols=2, handlelength=1.6, columnspacing=1.2)
 
 
+def legend_beside(axis, **more) -> None:
+    """Outside the axes, to the right."""
+    axis.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), **more)
+
+
+def losses_down(axis, losses) -> None:
+    """The names of the losses down the axis, the first on top."""
+    axis.set_yticks(range(len(losses)), [LABELS[loss] for loss in losses])
+    axis.set_ylim(len(losses) - 0.4, -0.6)
+
+
+def seed_points(
+    axis, frame, losses, field, offset=0.0, *, colour=None, marker="D", label=None
+) -> None:
+    """The seeds of every loss as light points and their mean as a full one, a row a loss.
+
+    Each loss has its own look where no colour is given.
+    """
+    for place, loss in enumerate(losses):
+        values = frame[frame["loss"] == loss][field].astype(float)
+        own, shape = (colour, marker) if colour else LOOKS[loss]
+        heights = np.full(len(values), place + offset)
+        axis.plot(values, heights, ".", color=own, alpha=0.35, markersize=4)
+        named = label if place == 0 else None
+        axis.plot(values.mean(), place + offset, shape, color=own, markersize=5, label=named)
+
+
+def present(frame, names) -> list[str]:
+    """Those of the named losses that the records have, in that order."""
+    there = set(frame["loss"])
+    return [name for name in names if name in there]
+
+
 def save(figure, path: Path) -> list[Path]:
+    """Write a figure as PNG and PDF, cut to what is drawn."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = [path.with_name(path.name + suffix) for suffix in (".png", ".pdf")]
+    # measured once for both: it takes as long as to draw
+    figure.draw_without_rendering()
+    drawn = figure.get_tightbbox().padded(plt.rcParams["savefig.pad_inches"])
+    figure.set_layout_engine("none")
     for target in written:
-        figure.savefig(target)
+        figure.savefig(target, bbox_inches=drawn)
     return written

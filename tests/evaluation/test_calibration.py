@@ -180,3 +180,13 @@ def test_scaling_lowers_the_nll_and_keeps_the_classes():
     np.testing.assert_array_equal(scaled.argmax(-1), both.argmax(-1))
     np.testing.assert_allclose(scaled[0], scaled[1], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(calibration.rescale(logits, 4.0), logits / 4, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("true_temperature", [0.2, 1.0, 5.0])
+def test_scaling_never_raises_the_fitted_nll_and_never_changes_a_label(seed, true_temperature):
+    logits, labels = draw(seed, true_temperature=true_temperature)
+    scaled = calibration.rescale(logits, fit_temperature(logits, labels).temperature)
+    before, after = (float(metrics.nll(z, labels)) for z in (logits, scaled))
+    assert after <= before + 1e-6
+    np.testing.assert_array_equal(scaled.argmax(-1), logits.argmax(-1))

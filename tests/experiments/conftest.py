@@ -1,14 +1,18 @@
-"""A noise job of tiny settings, run once for all the tests that look at what it left."""
+"""A noise job and a report of tiny settings, run once for the tests of what they left."""
 
 import jax
 import pytest
 
-from experiments import cli, noise
+from experiments import ablation, cli, noise, runtime
+from experiments.ablation import CAPM, HPG
+from experiments.report import __main__ as report, gather
 
 TINY = {"dataset": "breast-cancer", "regimes": ("clean", "symmetric-40")}
 LOSSES = ("ce", "gce", "apms")
 THREE = cli.Options(seeds=("3",), epochs=3)
 ONE = cli.Options(seeds=("0,",), epochs=3)
+TWO = cli.Options(seeds=("2",), epochs=2)
+REPORTED = ("ce", "hpg", "logit_adjustment")
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -40,3 +44,32 @@ def finished(tmp_path_factory, promotion_as_optax_needs_it, programs_compiled_on
         patch.setattr(cli, "prepare_devices", lambda devices: devices or 2)
         noise.main(**TINY, losses=LOSSES, out=out, common=THREE)
     return out
+
+
+@pytest.fixture
+def tiny_ablation(monkeypatch):
+    """A few variants in one cell."""
+    shrink_ablation(monkeypatch)
+
+
+def shrink_ablation(patch):
+    patch.setattr(ablation, "CELLS", (("digits", "symmetric-40"),))
+    patch.setattr(ablation, "CAPM", {"capm": CAPM["capm"]})
+    patch.setattr(ablation, "HPG", {"hpg-0": HPG["hpg-0"]})
+    patch.setattr(ablation, "BETA0", (0.2,))
+
+
+@pytest.fixture(scope="package")
+def reported(tmp_path_factory, promotion_as_optax_needs_it, programs_compiled_once):
+    """The results folder of a finished report: digits and the long tail, two seeds, two epochs."""
+    results = tmp_path_factory.mktemp("results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "prepare_devices", lambda devices: devices or 2)
+        patch.setattr(gather, "NOISE_DATASETS", ("digits",))
+        shrink_ablation(patch)
+        time_all = runtime.time_missing  # a program each: one of them will do
+        patch.setattr(
+            runtime, "time_missing", lambda out, cells, losses, c: time_all(out, cells, ("ce",), c)
+        )
+        report.main(losses=REPORTED, out=results / "report", theory=False, common=TWO)
+    return results

@@ -10,8 +10,10 @@ import pytest
 
 from experiments import cli, figures, jobs, noise
 from experiments.cells import Cell
+from experiments.protocol import LABELS
 from experiments.records import Store
 from pgeom.evaluation import metrics
+from pgeom.losses import catalogue
 from tests.experiments.conftest import LOSSES, ONE, THREE, TINY
 
 FIELDS = {
@@ -123,6 +125,8 @@ BAD = {
     "seeds": (["--seeds", "0"], "seeds must be at least 1, got '0'"),
     "epochs": (["--epochs", "0"], "--epochs must be at least 1, got 0"),
     "out": (["--out", __file__], "is a file"),
+    "type": (["--epochs", "many"], "many"),
+    "option": (["--epoch", "3"], "--epoch"),
 }
 
 
@@ -154,7 +158,8 @@ def test_the_command_itself(tmp_path):
 def test_every_loss_has_a_look_of_its_own():
     looks = figures.LOOKS
     assert len(set(looks.values())) == len(looks)
-    assert {"ce"}.union(*figures.FAMILIES.values()) == set(looks)
+    assert set(looks) == set(LABELS)
+    assert {"ce"}.union(*figures.FAMILIES.values()) == set(catalogue.GENERAL)
 
 
 def test_an_interruption_says_what_was_kept(monkeypatch, capsys):

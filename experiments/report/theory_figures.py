@@ -1,0 +1,87 @@
+"""The theory figures, drawn by `python -m proofs_numeric` in a process of its own.
+
+It needs float64 from the start, which training must not have. It runs while the experiments are
+trained, and not at all where its figures are there already.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments.report.paper_figures import Figure
+
+PANELS = {  # a label of the paper, and the files of its panels
+    "hpg-curvature": ("hpg_curvature",),
+    "apms-displacement": ("apms_displacement",),
+    "supp-theory-binary": ("binary",),
+    "supp-theory-spectrum-regret": ("capm_spectrum", "regret_ratio"),
+}
+CAPTIONS = {
+    "hpg-curvature": "Sampled Hessian eigenvalues of HPG between the analytical bounds.",
+    "apms-displacement": "How far the APMS target is from the truth, and the bounds of theorem 1.",
+    "supp-theory-binary": "Two classes: loss, gradient, and the contamination bound.",
+    "supp-theory-spectrum-regret": "Spectrum of CAPM's matrix on digits; HPG's regret ratio.",
+}
+COMMAND = "python -m proofs_numeric --figures results/report"
+# one quick claim: the figures are what is wanted here, and a full check is a command of its own
+QUICK = ("--only", "improper", "--classes", "2")
+
+
+class Drawing(NamedTuple):
+    """A process that draws, or None where all is there, and where it draws to."""
+
+    process: subprocess.Popen | None
+    folder: Path
+
+
+@contextmanager
+def drawing(out: Path):
+    """Draw what is missing, in the background; whatever happens, no process is left behind."""
+    if all(_pictures(out, label) for label in PANELS):
+        yield Drawing(None, out)
+        return
+    with tempfile.TemporaryDirectory(prefix="theory-") as folder:
+        command = [sys.executable, "-m", "proofs_numeric", *QUICK, "--figures", folder]
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen(command, **silent)
+        try:
+            yield Drawing(process, Path(folder))
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def finish(drawing: Drawing, out: Path) -> dict[str, Figure]:
+    """Wait for the drawing, and name its files by the paper's labels."""
+    if drawing.process is not None:
+        drawing.process.wait()
+        take(drawing.folder, out)
+    found = {label: _pictures(out, label) for label in PANELS}
+    return {
+        label: Figure(pictures, CAPTIONS[label], COMMAND)
+        for label, pictures in found.items()
+        if pictures
+    }
+
+
+def take(folder: Path, out: Path) -> None:
+    """Move the drawn files to the labels of the paper, a panel of several behind its label."""
+    out.mkdir(parents=True, exist_ok=True)
+    for label, panels in PANELS.items():
+        names = {label: label}
+        for panel in panels:
+            names[panel] = label if len(panels) == 1 else f"{label}-{panel.replace('_', '-')}"
+        for source, name in names.items():
+            for suffix in (".png", ".pdf"):
+                if (folder / f"{source}{suffix}").exists():
+                    shutil.move(folder / f"{source}{suffix}", out / f"{name}{suffix}")
+
+
+def _pictures(out: Path, label: str) -> list[Path]:
+    """The panels of a label that are there: one file, or one for each panel."""
+    whole = out / f"{label}.png"
+    return [whole] if whole.exists() else sorted(out.glob(f"{label}-*.png"))

@@ -1,0 +1,140 @@
+"""Perturbations: they stay where they should, and the attacks do what they are for."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgeom.data import sources
+from pgeom.evaluation import metrics, perturbation
+
+RADII = (0.0, 0.05, 0.1, 0.2)
+NAMES = ("fgsm", "pgd")
+KEY = jax.random.key(7)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Three hundred digits with pixels in [0, 1], and their labels."""
+    source = sources.load("digits")
+    return jnp.asarray(source.features[:300], jnp.float32), jnp.asarray(source.labels[:300])
+
+
+@pytest.fixture(scope="module")
+def model(digits):
+    """A softmax regression with one hidden layer, trained to fit the digits."""
+    x, labels = digits
+    rng = np.random.default_rng(3)
+    shapes = ((x.shape[1], 32), (32, 10))
+    weights = [jnp.asarray(rng.normal(0, n**-0.5, (n, m)), jnp.float32) for n, m in shapes]
+
+    def logits(weights, x):
+        return jax.nn.relu(x @ weights[0]) @ weights[1]
+
+    def step(_, weights):
+        slope = jax.grad(lambda w: perturbation.attack_loss(lambda x: logits(w, x), x, labels))
+        return [w - 0.5 * g for w, g in zip(weights, slope(weights), strict=True)]
+
+    weights = jax.jit(lambda w: jax.lax.fori_loop(0, 300, step, w))(weights)
+    return lambda x: logits(weights, x)
+
+
+@pytest.fixture(scope="module")
+def attacked(model, digits):
+    """`attacked(name, epsilon)`: the digits after an attack, one program an attack."""
+    programs = {
+        name: jax.jit(lambda epsilon, name=name: attack(name, model, *digits, epsilon))
+        for name in NAMES
+    }
+    return lambda name, epsilon: programs[name](jnp.float32(epsilon))
+
+
+def attack(name, model, x, labels, epsilon):
+    if name == "pgd":
+        return perturbation.pgd(KEY, model, x, labels, epsilon=epsilon)
+    return perturbation.fgsm(model, x, labels, epsilon=epsilon)
+
+
+def accuracy(model, x, labels):
+    return float(metrics.accuracy(jax.nn.softmax(model(x)), labels))
+
+
+@pytest.mark.parametrize("epsilon", RADII)
+@pytest.mark.parametrize("name", NAMES)
+def test_an_attack_stays_in_its_ball_and_in_the_unit_cube(name, epsilon, attacked, digits):
+    x, moved = digits[0], attacked(name, epsilon)
+    assert float(jnp.max(jnp.abs(moved - x))) <= epsilon + 1e-6
+    assert float(jnp.min(moved)) >= 0 and float(jnp.max(moved)) <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_radius_zero_returns_the_clean_accuracy(name, attacked, model, digits):
+    x, labels = digits
+    moved = attacked(name, 0.0)
+    assert accuracy(model, moved, labels) == accuracy(model, x, labels) > 0.9
+
+
+@pytest.mark.parametrize("epsilon", RADII[1:])
+def test_projected_gradients_are_no_weaker_than_one_step(epsilon, attacked, model, digits):
+    x, labels = digits
+    one, many = (accuracy(model, attacked(name, epsilon), labels) for name in NAMES)
+    assert many <= one + 0.01
+    assert one < accuracy(model, x, labels)
+
+
+def test_the_loss_rises_with_the_steps_of_the_attack(model, digits, monkeypatch):
+    losses = []
+    for steps in (0, 1, 5, 20):
+        monkeypatch.setattr(perturbation, "PGD_STEPS", steps)
+
+        def reached(epsilon):
+            moved = attack("pgd", model, *digits, epsilon)
+            return perturbation.attack_loss(model, moved, digits[1])
+
+        losses.append(jax.jit(jax.vmap(reached))(jnp.array(RADII[1:])))
+    # on average over examples: a signed step may overshoot for one of them
+    assert np.all(np.diff(np.array(losses), axis=0) > 0), losses
+
+
+def test_a_linear_model_is_attacked_exactly():
+    """Against wᵀx the best point of the ball is known, and both attacks find it."""
+    w = jnp.array([[1.0, -2.0, 0.5]])
+    x, labels = jnp.full((1, 3), 0.5), jnp.array([0])
+
+    def model(x):
+        score = x @ w.T
+        return jnp.concatenate([score, -score], axis=1)
+
+    best = x - 0.1 * jnp.sign(w)
+    for name in NAMES:
+        np.testing.assert_allclose(attack(name, model, x, labels, 0.1), best, atol=1e-6)
+
+
+def test_gaussian_noise_has_its_deviation_and_is_clipped():
+    x = jnp.full((200, 200), 0.5)
+    noise = np.asarray(perturbation.gaussian(KEY, x, sigma=0.1) - x)
+    assert abs(noise.mean()) < 4 * 0.1 / 200
+    assert noise.std() == pytest.approx(0.1, rel=4 / np.sqrt(2 * noise.size))
+    edge = perturbation.gaussian(KEY, jnp.zeros((200, 200)), sigma=0.2)
+    assert float(edge.min()) == 0 and float(edge.max()) <= 1
+    assert float(jnp.mean((edge == 0).astype(float))) == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.1, 1.0])
+def test_salt_and_pepper_changes_its_share_to_either_end(fraction):
+    x = jnp.full((300, 300), 0.5)
+    moved = np.asarray(perturbation.salt_and_pepper(KEY, x, fraction=fraction))
+    tolerance = 4 * np.sqrt(0.25 / moved.size)
+    assert np.mean(moved == 0) == pytest.approx(fraction / 2, abs=tolerance)
+    assert np.mean(moved == 1) == pytest.approx(fraction / 2, abs=tolerance)
+    assert np.all((moved == 0) | (moved == 1) | (moved == 0.5))
+
+
+def test_another_key_is_another_draw_and_the_same_key_is_the_same():
+    x, other = jnp.full((4, 4), 0.5), jax.random.key(8)
+    for draw in (
+        lambda key: perturbation.gaussian(key, x, sigma=0.1),
+        lambda key: perturbation.salt_and_pepper(key, x, fraction=0.5),
+    ):
+        assert jnp.array_equal(draw(KEY), draw(KEY))
+        assert not jnp.array_equal(draw(KEY), draw(other))

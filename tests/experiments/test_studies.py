@@ -1,0 +1,93 @@
+"""The smaller experiments with tiny settings: what they write, and that they resume."""
+
+import json
+
+import numpy as np
+import pytest
+
+from experiments import ablation, calibration, longtail, lr_sensitivity, robustness, runtime
+from experiments.protocol import Training
+from tests.experiments.conftest import REPORTED, TWO
+
+TWO_TRAINING = Training(epochs=TWO.epochs)
+GENERAL = tuple(loss for loss in REPORTED if loss != "logit_adjustment")
+FIELDS = (*robustness.NATURAL, *robustness.ATTACKS, "input_gradient_norm")
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def said(capsys):
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_longtail_trains_every_loss_in_both_ways(reported, capsys):
+    out = reported / "longtail"
+    longtail.main(losses=REPORTED, out=out, common=TWO)
+    assert "0 runs trained, 12 found" in said(capsys)
+    assert {"tables-longtail.md", "longtail.png", "longtail.pdf"} <= names(out)
+    assert len({record["configuration"] for record in lines(out)}) == 2
+
+
+def test_without_early_stopping_nothing_stops():
+    training = longtail.stoppings(TWO_TRAINING)["no early stopping"]
+    assert training.minimum_epochs + training.patience > TWO_TRAINING.epochs
+
+
+def test_robustness_records_every_perturbation(reported, capsys):
+    out = reported / "robustness"
+    robustness.main(losses=GENERAL, out=out, common=TWO)
+    assert "0 runs trained, 4 found" in said(capsys)
+    assert {"natural-corruption.png", "attacks.pdf", "tables-robustness.md"} <= names(out)
+    for record in lines(out):
+        assert all(np.isfinite(record[field]) for field in FIELDS)
+        for radius in ("0.1", "0.2"):
+            assert record[f"pgd_{radius}"] <= record[f"fgsm_{radius}"] + 0.01
+
+
+def test_ablation_names_its_variants(reported, tiny_ablation, capsys):
+    out = reported / "ablation"
+    ablation.main(out=out, common=TWO)
+    assert "0 runs trained" in said(capsys)
+    page = (out / "tables-ablation.md").read_text()
+    assert all(f"| {name} |" in page for name in ("CAPM", "hpg-0", "apms-0.2"))
+    assert "ablations.png" in names(out)
+
+
+def test_every_learning_rate_is_counted(reported, capsys):
+    out = reported / "lr_sensitivity"
+    lr_sensitivity.main(regimes=("clean",), losses=GENERAL, out=out, common=TWO)
+    # the report found the protocol's own rate among the records of the noise experiment
+    assert "4 runs trained, 8 found" in said(capsys)
+    page = (out / "tables-lr-sensitivity.md").read_text()
+    rows = [line.split("|")[2:-1] for line in page.splitlines() if line.startswith("| ")][1:]
+    assert [sum(map(int, row)) for row in rows] == [2, 2], "one rate a seed"
+
+
+def test_calibration_scores_before_and_after(tmp_path, reported, capsys):
+    calibration.main(losses=GENERAL, out=tmp_path, common=TWO)
+    assert {"tables-calibration.md", "calibration.png", "calibration.pdf"} <= names(tmp_path)
+    assert all(record["temperature"] > 0 for record in lines(tmp_path))
+    page = (tmp_path / "tables-calibration.md").read_text()
+    assert "| Loss | Raw NLL ↓ | Cal. NLL ↓ | Raw ECE ↓ | Cal. ECE ↓ |" in page
+
+
+def test_runtime_keeps_what_it_measured(reported, capsys):
+    out = reported / "runtime"
+    before = lines(out)
+    assert [(record["loss"], record["seed"]) for record in before] == [("ce", 0), ("ce", 1)]
+    assert all(record["seconds"] > 0 for record in before)
+    runtime.main(losses=("ce",), out=out, common=TWO)
+    assert lines(out) == before and "a loss alone" in said(capsys)
+
+
+@pytest.mark.parametrize("rate", lr_sensitivity.RATES)
+def test_only_the_protocol_s_rate_may_lie_elsewhere(tmp_path, rate):
+    stores = lr_sensitivity.stores_of(tmp_path / "own", TWO_TRAINING, primary=tmp_path / "noise")
+    elsewhere = rate == TWO_TRAINING.learning_rate
+    assert stores[rate].folder.name == ("noise" if elsewhere else "own")

@@ -21,6 +21,12 @@ from proofs_numeric.check import Check, above, agrees, attains, below
 from proofs_numeric.instances import filled, isotropic, two_minima
 
 SQUARE_ROOT, LINEAR = "Eq. (apms-sqrt-bound)", "Eq. (apms-linear-bound)"
+CLAIMS = (
+    "‖p*−η‖ ≤ √(2βC_r/m)",
+    "‖p*−η‖ ≤ √2β/m",
+    "min(√2β/m, √2) ≤ √(2βC_r/m)",
+    "no probe is below the minimum",
+)
 HIGHER = 1e-10  # by which a probe may undercut a minimum that is only resolved to rounding
 INTERIOR = 1e-6
 SOFT = Penalty(tau=0.2, kappa=0.8, nu=0.4)
@@ -129,36 +135,15 @@ def general(one: Solved) -> list[Check]:
     active = "square-root" if limits.square_root < limits.linear else "linear"
     crossover = one.problem.beta * (limits.square_root / limits.linear) ** 2  # m C_r
     trivial = min(float(limits.linear), np.sqrt(2))
+    square_root = f"{how}; the {active} bound is the lower, up to β={crossover:.3g}"
+    linear = {"observed": one.distance, "paper": limits.linear, "sharp": limits.cone}
+    lowest = {"observed": float(one.minimum.value) - HIGHER, "sharp": one.probe}
+    root = limits.square_root
     rows = [
-        below(
-            "‖p*−η‖ ≤ √(2βC_r/m)",
-            SQUARE_ROOT,
-            observed=one.distance,
-            paper=limits.square_root,
-            how=f"{how}; the {active} bound is the lower, up to β={crossover:.3g}",
-        ),
-        below(
-            "‖p*−η‖ ≤ √2β/m",
-            LINEAR,
-            observed=one.distance,
-            paper=limits.linear,
-            sharp=limits.cone,
-            how=how,
-        ),
-        below(
-            "min(√2β/m, √2) ≤ √(2βC_r/m)",
-            "§1.1",
-            observed=trivial,
-            paper=limits.square_root,
-            how=how,
-        ),
-        below(
-            "no probe is below the minimum",
-            "§1.3",
-            observed=float(one.minimum.value) - HIGHER,
-            sharp=one.probe,
-            how=how,
-        ),
+        below(CLAIMS[0], SQUARE_ROOT, observed=one.distance, paper=root, how=square_root),
+        below(CLAIMS[1], LINEAR, how=how, **linear),
+        below(CLAIMS[2], "§1.1", observed=trivial, paper=root, how=how),
+        below(CLAIMS[3], "§1.3", how=how, **lowest),
     ]
     if one.minimum.point.min() > INTERIOR:
         claim = "lower bound ≤ ‖p*−η‖"

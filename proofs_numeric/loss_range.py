@@ -114,7 +114,7 @@ def _off_vertex(found: Configurations, extremes) -> list[Check]:
 
 
 def _starts(K: int) -> np.ndarray:
-    return np.concatenate([np.eye(K)[:4], probes.draws(K, count=3, seed=5)])
+    return np.concatenate([np.eye(K)[:2], probes.draws(K, count=2, seed=5)])
 
 
 def _extremes(found: Configurations, supremum):

@@ -91,7 +91,7 @@ def searched(found: Configurations, divergence, envelope) -> list[Check]:
     plain = np.broadcast_to(np.eye(K), low.shape)
     sides = np.stack([plain, plain, low, high], axis=1)
     eta = np.concatenate([np.eye(K)[:1], probes.draws(K, count=1, seed=3)])
-    starts = np.concatenate([np.eye(K)[:4], probes.draws(K, count=2, seed=4)])
+    starts = np.concatenate([np.eye(K)[:3], probes.draws(K, count=1, seed=4)])
     extremes = _extremes(found.stacked, sides, eta, starts, divergence=divergence)
     lowest, highest, least, most = np.asarray(extremes).T
     m, M, m_T, M_T = found.each_of(envelope, "m", "M", "m_tangent", "M_tangent")

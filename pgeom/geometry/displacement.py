@@ -28,7 +28,7 @@ from pgeom.geometry.curvature import Envelope
 from pgeom.types import Generator
 
 STEPS = 3000
-SETTLED = 1e-15  # the movement of a step, in every start, at which the descent ends
+SETTLED = 1e-14  # the movement of a step, in every start, at which the descent ends
 
 
 class Penalty(NamedTuple):

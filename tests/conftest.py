@@ -5,6 +5,7 @@ import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_disable_most_optimizations", True)  # tests compile more than they run
 jax.config.update("jax_num_cpu_devices", 2)  # so that sharding is real wherever tests run
 
 

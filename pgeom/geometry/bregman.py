@@ -3,7 +3,7 @@
     D_F(q, p) = F(q) − F(p) − ⟨∇F(p), q − p⟩,    ℓ_F(p, y) = D_F(e_y, p)
 
 The equation as it stands loses everything to cancellation when p is close to q: in float32, at
-1 − p_y = 1e-4, most of its values are negative. Close by, the same number is therefore taken from
+1 − p_y = 1e-4, many of its values are negative. Close by, the same number is therefore taken from
 ∫₀¹ (1 − t) dᵀH(p + td)d dt, a sum of nonnegative terms, with d taken from the competitors' mass.
 
 >>> import jax.numpy as jnp

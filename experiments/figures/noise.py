@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import jax
 import numpy as np
 import pandas as pd
 
@@ -10,6 +11,7 @@ from experiments.figures.style import LOOKS, figure_of, legend_below, save, show
 from experiments.protocol import LABELS, noise_of
 from experiments.records import Store
 from pgeom.evaluation import metrics
+from pgeom.evaluation.metrics import Reliability
 
 
 def noise_accuracy(frame: pd.DataFrame, dataset: str, path: Path) -> list[Path]:
@@ -38,6 +40,7 @@ def noise_accuracy(frame: pd.DataFrame, dataset: str, path: Path) -> list[Path]:
 def reliability(store: Store, cells: list[Cell], losses, path: Path) -> list[Path]:
     """Accuracy against confidence on the test split, pooled over the seeds of one regime."""
     families = shown_families(set(losses))
+    diagrams = _diagrams(store, cells, losses)
     size = (1 + 2.2 * len(families), 4.1)
     layout = {"gridspec_kw": {"height_ratios": [3, 1], "hspace": 0.12}}
     layout |= {"sharex": True, "sharey": "row"}
@@ -46,7 +49,7 @@ def reliability(store: Store, cells: list[Cell], losses, path: Path) -> list[Pat
             top, bottom = axes[:, column]
             top.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=1)
             for loss in shown:
-                _reliability_curve(top, bottom, store, cells, loss)
+                _reliability_curve(top, bottom, loss, *diagrams[loss])
             top.set_title(family)
             bottom.set_xlabel("top-class confidence")
             legend_below(bottom, *top.get_legend_handles_labels())
@@ -82,18 +85,24 @@ def _accuracy_line(axis, runs: pd.DataFrame, loss: str, offset: float) -> None:
     axis.set_xticks(sorted(set(rates)))
 
 
-def _reliability_curve(top, bottom, store: Store, cells: list[Cell], loss: str) -> None:
+def _diagrams(store: Store, cells: list[Cell], losses) -> dict[str, tuple[Reliability, int]]:
+    """By loss, the reliability diagram of the cells' pooled test sets, and how many examples."""
     arrays = [store.logits(cell) for cell in cells]
-    logits = np.concatenate([one[loss] for one in arrays])
+    logits = np.stack([np.concatenate([one[loss] for one in arrays]) for loss in losses])
     labels = np.concatenate([one["labels"] for one in arrays])
-    if not np.all(np.isfinite(logits)):
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    probabilities = shifted / shifted.sum(axis=-1, keepdims=True)
+    bins = jax.jit(metrics.reliability)(probabilities, np.broadcast_to(labels, logits.shape[:2]))
+    tables = [Reliability(*parts) for parts in zip(*map(np.asarray, bins), strict=True)]
+    return {loss: (table, len(labels)) for loss, table in zip(losses, tables, strict=True)}
+
+
+def _reliability_curve(top, bottom, loss: str, diagram: Reliability, examples: int) -> None:
+    if not np.all(np.isfinite(diagram.confidence)):  # a run of the loss diverged
         return
-    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    bins = metrics.reliability(shifted / shifted.sum(axis=1, keepdims=True), labels)
-    confidence, accuracy, share = (np.asarray(value) for value in bins)
     colour, marker = LOOKS[loss]
-    full = share >= 10 / len(labels)  # a bin of a few examples is noise
+    full = diagram.share >= 10 / examples  # a bin of a few examples is noise
     line = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.2}
-    top.plot(confidence[full], accuracy[full], label=LABELS[loss], **line)
-    edges = np.linspace(0, 1, len(share) + 1)
-    bottom.stairs(share, edges, color=colour, linewidth=1.2)
+    top.plot(diagram.confidence[full], diagram.accuracy[full], label=LABELS[loss], **line)
+    edges = np.linspace(0, 1, len(diagram.share) + 1)
+    bottom.stairs(diagram.share, edges, color=colour, linewidth=1.2)

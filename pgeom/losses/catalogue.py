@@ -68,8 +68,9 @@ def hpg_generator(K: int, ridges: int = 4) -> Generator:
     with jax.ensure_compile_time_eval(), jax.enable_x64(False):
         F = hyperbolic(lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
         key = jax.random.key(GEOMETRY_SEED)
-        # jitted, to compile one small program and not one an operation
-        F = jax.jit(lambda F: match_curvature(F, K, target=MEAN_CURVATURE, key=key))(F)
+        # jitted, and the key an argument, to compile one small program and not one an operation
+        match = jax.jit(lambda F, key: match_curvature(F, K, target=MEAN_CURVATURE, key=key))
+        F = match(F, key)
         return jax.tree.map(np.asarray, F)  # an array of JAX would remember the mesh it met first
 
 

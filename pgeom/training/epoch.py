@@ -87,29 +87,29 @@ def member_epoch(
 
     def epoch(member: Member, order: jax.Array, runs: Run) -> Run:
         heads = [_logit_gradient(build(member.stats)) for build in builders]
-        x, y = member.x[order], member.y[order]
         # every run that has not stopped is at one epoch: they share this epoch's masks
         number = jnp.max(runs.stopping.epoch)
         key = jax.random.fold_in(jax.random.wrap_key_data(member.dropout), number)
-        masks = dropout_masks(key, (2, x.shape[0], network.width))
-
-        def step(index, carry, batch):
-            parameters, optimiser = carry
-            x, y, masks, count = batch
-            logits, pull_back = jax.vjp(lambda w: network.logits(w, x, masks), parameters)
-            annealing = Annealing(count, member.beta0, member.horizon)
-            (gradient,) = pull_back(jax.lax.switch(index, heads, logits, y, annealing))
-            direction, optimiser = OPTIMISER.update(gradient, optimiser, parameters)
-            return parameters - member.learning_rate * direction, optimiser
+        masks = dropout_masks(key, (2, order.shape[0], network.width))
+        batches = _batches(member.x[order], member.y[order], masks, batch_size)
+        steps, rows = batches.y.shape
+        last = order.shape[0] - (steps - 1) * rows
 
         def train(index, run):
+            first = run.stopping.epoch * steps
+
+            def step(carry, numbered):
+                (parameters, optimiser), (place, batch) = carry, numbered
+                logits, pull_back = jax.vjp(lambda w: _logits(network, w, batch, last), parameters)
+                annealing = Annealing(first + place, member.beta0, member.horizon)
+                of_each = jax.lax.switch(index, heads, logits, batch.y, annealing)
+                (gradient,) = pull_back(of_each / batch.size)
+                direction, optimiser = OPTIMISER.update(gradient, optimiser, parameters)
+                return (parameters - member.learning_rate * direction, optimiser), None
+
             carry = (run.parameters, run.optimiser)
-            full, rest, steps = _batches((x, y, masks), run.stopping.epoch, batch_size)
-            if full is not None:
-                carry, _ = jax.lax.scan(lambda c, b: (step(index, c, b), None), carry, full)
-            if rest is not None:
-                carry = step(index, carry, rest)
-            return _judge(network, member, run, *carry, (run.stopping.epoch + 1) * steps)
+            carry, _ = jax.lax.scan(step, carry, (jnp.arange(steps), batches))
+            return _judge(network, member, run, *carry, first + steps)
 
         def unless_stopped(numbered):
             index, run = numbered
@@ -123,29 +123,53 @@ def member_epoch(
 
 
 def _logit_gradient(loss):
-    """The gradient of the mean loss of a batch in its logits: all that a head has to give."""
-    return jax.grad(lambda logits, y, annealing: jnp.mean(loss(logits, y, annealing)))
+    """The gradient of each example's loss in its logits: all that a head has to give."""
+    return jax.grad(lambda logits, y, annealing: jnp.sum(loss(logits, y, annealing)))
 
 
-def _batches(epoch_data, epoch, batch_size):
-    """An epoch's data cut in full batches, stacked, and a last smaller one, with their steps.
+class _Batch(NamedTuple):
+    """The rows of one step, of which the first `size` are examples."""
 
-    Padding the last batch would cost digits 42% more work. Either part is None if it is empty.
-    """
-    x, y, masks = epoch_data
+    x: jax.Array  # [B, d]
+    y: jax.Array  # [B]
+    masks: jax.Array  # [2, B, width]
+    size: jax.Array  # of x's dtype, to divide by
+
+
+def _batches(x, y, masks, batch_size: int) -> _Batch:
+    """An epoch's data cut in batches, stacked; the last one is filled up with zeros."""
     n = x.shape[0]
-    full = n // batch_size
-    steps = -(-n // batch_size)
-    cut = full * batch_size
-    first = epoch * steps
-    stacked = (
-        x[:cut].reshape(full, batch_size, x.shape[1]),
-        y[:cut].reshape(full, batch_size),
-        jnp.moveaxis(masks[:, :cut].reshape(2, full, batch_size, masks.shape[2]), 1, 0),
-        first + jnp.arange(full),
-    )
-    last = (x[cut:], y[cut:], masks[:, cut:], first + full)
-    return (stacked if full else None), (last if cut < n else None), steps
+    rows = min(batch_size, n)
+    steps = -(-n // rows)
+
+    def stacked(rows_of, axis=0):
+        widths = [(0, steps * rows - n if a == axis else 0) for a in range(rows_of.ndim)]
+        cut = (*rows_of.shape[:axis], steps, rows, *rows_of.shape[axis + 1 :])
+        return jnp.moveaxis(jnp.pad(rows_of, widths).reshape(cut), axis, 0)
+
+    sizes = jnp.minimum(rows, n - rows * jnp.arange(steps)).astype(x.dtype)
+    return _Batch(stacked(x), stacked(y), stacked(masks, axis=1), sizes)
+
+
+def _logits(network: Network, parameters, batch: _Batch, last: int) -> jax.Array:
+    """Logits `[B, K]` of a batch.
+
+    The last batch of an epoch, smaller by far, goes through the network alone, without the rows
+    that fill it up: they would cost digits 42% more work. The heads see them, for almost nothing,
+    so that each loss is compiled once, for batches of one shape.
+    """
+    rows = batch.y.shape[0]
+    if last == rows:
+        return network.logits(parameters, batch.x, batch.masks)
+
+    def of_last(w):
+        logits = network.logits(w, batch.x[:last], batch.masks[:, :last])
+        return jnp.pad(logits, ((0, rows - last), (0, 0)))
+
+    def of_full(w):
+        return network.logits(w, batch.x, batch.masks)
+
+    return jax.lax.cond(batch.size < rows, of_last, of_full, parameters)
 
 
 def _judge(network, member, run, parameters, optimiser, step) -> Run:

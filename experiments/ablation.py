@@ -33,8 +33,7 @@ def main(out: Path = Path("results/ablation"), common: cli.Common = cli.DEFAULTS
     places = [Cell(*where, seed) for where in CELLS for seed in command.seeds]
     asked = len(places) * (len(CAPM) + len(HPG) + len(BETA0))
     spent = train_missing(out, places, command)
-    written = report(out, places, command)
-    cli.close(command, spent, asked, out, written)
+    cli.finish(command, spent, asked, out, lambda: report(out, places, command))
 
 
 def train_missing(out: Path, places: list[Cell], command: cli.Command) -> jobs.Spent:
@@ -48,7 +47,7 @@ def train_missing(out: Path, places: list[Cell], command: cli.Command) -> jobs.S
             training = replace(command.training, beta0=beta0)
             used = builders if beta0 == catalogue.BETA0 else APMS
             store = Store(out, training.configuration())
-            run = (store, cells, used, training, command.devices, command.console)
+            run = (store, cells, used, training, command.machine)
             spent += jobs.run(*run)
     return spent
 

@@ -33,9 +33,9 @@ def main(
     store = Store(out, command.training.configuration())
     cells = [Cell("digits", "clean", seed) for seed in command.seeds]
     builders = {loss: catalogue.GENERAL[loss] for loss in losses}
-    spent = jobs.run(store, cells, builders, command.training, command.devices, command.console)
-    written = report(store, cells, losses, command)
-    cli.close(command, spent, len(cells) * len(losses), out, written)
+    spent = jobs.run(store, cells, builders, command.training, command.machine)
+    asked = len(cells) * len(losses)
+    cli.finish(command, spent, asked, out, lambda: report(store, cells, losses, command))
 
 
 def grid_of(frame):

@@ -16,7 +16,7 @@ import jax
 import tyro
 from rich.console import Console
 
-from experiments.jobs import Spent
+from experiments.jobs import Machine, Spent
 from experiments.protocol import SEEDS, Training, UsageError, parse_seeds
 
 
@@ -30,6 +30,10 @@ class Options:
     """The most epochs that a run is trained."""
     devices: int | None = None
     """How many devices to train on; all there are if not given."""
+    memory: float | None = None
+    """GiB that the members trained at once may take; a larger job is cut in pieces."""
+    distributed: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Be one of the processes of a job that Slurm, Open MPI, Kubernetes or Cloud TPU started."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Print the aggregated table as JSON, and nothing else, on stdout."""
 
@@ -43,10 +47,13 @@ class Command(NamedTuple):
 
     seeds: tuple[int, ...]
     training: Training
-    devices: int
+    machine: Machine
     json: bool
-    console: Console
     begun: float
+
+    @property
+    def console(self) -> Console:
+        return self.machine.console
 
 
 def start(main: Callable, name: str) -> None:
@@ -89,15 +96,24 @@ def begin(options: Options, out: Path) -> Command:
         raise UsageError(f"--epochs must be at least 1, got {options.epochs}")
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out must be a folder, but {str(out)!r} is a file")
+    if options.memory is not None and not options.memory > 0:
+        raise UsageError(f"--memory must be positive, got {options.memory:g}")
+    if options.distributed:
+        join_processes(options.devices)
     devices = prepare_devices(options.devices)
-    # where stdout is for JSON, talk on stderr
-    console = Console(stderr=options.json)
-    return Command(seeds, Training(options.epochs), devices, options.json, console, begun)
+    # where stdout is for JSON, talk on stderr; and of several processes only one talks
+    console = Console(stderr=options.json, quiet=jax.process_index() > 0)
+    machine = Machine(devices, console, options.memory)
+    return Command(seeds, Training(options.epochs), machine, options.json, begun)
 
 
-def close(command: Command, spent: Spent, asked: int, out: Path, written: Sequence[Path]) -> None:
-    """Say where everything is and what it took."""
-    names = ", ".join(path.name for path in written)
+def finish(
+    command: Command, spent: Spent, asked: int, out: Path, report: Callable[[], Sequence[Path]]
+) -> None:
+    """Write the report, in the process that leads, and say where everything is."""
+    if not command.machine.leads:
+        return
+    names = ", ".join(path.name for path in report())
     command.console.print(
         f"{spent.runs} runs trained, {asked - spent.runs} found; compile {spent.compiling:.1f} s, "
         f"training {spent.training:.1f} s, all in all {time.perf_counter() - command.begun:.1f} s; "
@@ -105,6 +121,32 @@ def close(command: Command, spent: Spent, asked: int, out: Path, written: Sequen
         soft_wrap=True,
         highlight=False,
     )
+
+
+def join_processes(devices: int | None) -> None:
+    """Become one of the processes that a launcher started, as JAX finds them."""
+    if devices is not None:
+        raise UsageError("--distributed trains on all devices of all processes: give no --devices")
+    try:
+        jax.distributed.initialize()
+    except (RuntimeError, ValueError) as error:
+        told = str(error).splitlines()[0]
+        raise UsageError(
+            f"--distributed needs a launcher that JAX knows, such as srun: {told}"
+        ) from None
+    # the library under JAX greets its peers on stdout, which is for tables and JSON alone
+    ours = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    sys.stdout = os.fdopen(ours, "w")
+
+
+def refuse_distributed(options: Options, name: str) -> None:
+    """For commands that read records between training."""
+    if options.distributed:
+        raise UsageError(
+            f"{name} runs as one process: train with --distributed in the experiments' own "
+            "commands, and it finds their records"
+        )
 
 
 def prepare_devices(devices: int | None) -> int:

@@ -46,6 +46,7 @@ def main(
         out: The folder for the tables.
         common: Options of every command.
     """
+    cli.refuse_distributed(common, "experiments.comparison")
     command = cli.begin(common, out)
     runs, spent = _runs(records, command)
     compared = compare(published(), runs)
@@ -154,7 +155,7 @@ def _runs(records: Path, command: cli.Command) -> tuple[pd.DataFrame, jobs.Spent
     for dataset, folder, builders in jobs_of:
         cells = [Cell(dataset, name, seed) for name in REGIMES[dataset] for seed in command.seeds]
         store = Store(folder, command.training.configuration())
-        run = (store, cells, builders, command.training, command.devices, command.console)
+        run = (store, cells, builders, command.training, command.machine)
         spent += jobs.run(*run)
         frames.append(tables.select(store.runs(), cells, tuple(builders)))
     return pd.concat(frames, ignore_index=True), spent

@@ -43,8 +43,8 @@ def main(
     command = cli.begin(common, out)
     cells = [Cell(DATASET, REGIME, seed) for seed in command.seeds]
     stores, spent = train_missing(out, cells, losses, command)
-    written = report(stores, cells, losses, command)
-    cli.close(command, spent, 2 * len(cells) * len(losses), out, written)
+    asked = 2 * len(cells) * len(losses)
+    cli.finish(command, spent, asked, out, lambda: report(stores, cells, losses, command))
 
 
 def train_missing(out: Path, cells, losses, command: cli.Command):
@@ -53,7 +53,7 @@ def train_missing(out: Path, cells, losses, command: cli.Command):
     spent, stores = jobs.Spent(), {}
     for name, training in stoppings(command.training).items():
         stores[name] = Store(out, training.configuration())
-        run = (stores[name], cells, builders, training, command.devices, command.console)
+        run = (stores[name], cells, builders, training, command.machine)
         spent += jobs.run(*run)
     return stores, spent
 

@@ -35,8 +35,8 @@ def main(
     cells = [Cell(dataset, regime, seed) for regime in regimes for seed in command.seeds]
     stores = stores_of(out, command.training)
     spent = train_missing(stores, cells, losses, command)
-    written = report(out, frame_of(stores, cells, losses), command)
-    cli.close(command, spent, len(RATES) * len(cells) * len(losses), out, written)
+    asked = len(RATES) * len(cells) * len(losses)
+    cli.finish(command, spent, asked, out, lambda: report(stores, cells, losses, out, command))
 
 
 def stores_of(out: Path, training: Training, primary: Path | None = None) -> dict[float, Store]:
@@ -54,7 +54,7 @@ def train_missing(stores: dict[float, Store], cells, losses, command: cli.Comman
     spent = jobs.Spent()
     for rate, store in stores.items():
         training = replace(command.training, learning_rate=rate)
-        spent += jobs.run(store, cells, builders, training, command.devices, command.console)
+        spent += jobs.run(store, cells, builders, training, command.machine)
     return spent
 
 
@@ -66,10 +66,11 @@ def frame_of(stores: dict[float, Store], cells, losses):
     return tables.select(runs, cells, losses)
 
 
-def report(out: Path, frame, command: cli.Command) -> list[Path]:
+def report(stores, cells, losses, out: Path, command: cli.Command) -> list[Path]:
     """Print the table and write it and the figure, all from records."""
     from experiments import figures, tables
 
+    frame = frame_of(stores, cells, losses)
     counts = tables.selected_rates(frame)
     grid = tables.rate_counts(
         counts, f"{frame['dataset'][0]}: learning rate of least validation NLL"

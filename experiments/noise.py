@@ -34,9 +34,9 @@ def main(
     store = Store(out, command.training.configuration())
     cells = [Cell(dataset, regime, seed) for regime in regimes for seed in command.seeds]
     builders = {loss: catalogue.GENERAL[loss] for loss in losses}
-    spent = jobs.run(store, cells, builders, command.training, command.devices, command.console)
-    written = report(store, cells, losses, command)
-    cli.close(command, spent, len(cells) * len(losses), out, written)
+    spent = jobs.run(store, cells, builders, command.training, command.machine)
+    asked = len(cells) * len(losses)
+    cli.finish(command, spent, asked, out, lambda: report(store, cells, losses, command))
 
 
 def report(store: Store, cells: list[Cell], losses, command: cli.Command) -> list[Path]:

@@ -48,10 +48,10 @@ def main(
     store = Store(out, command.training.configuration())
     cells = [Cell("digits", "clean", seed) for seed in command.seeds]
     builders = {loss: catalogue.GENERAL[loss] for loss in losses}
-    run = (store, cells, builders, command.training, command.devices, command.console)
+    run = (store, cells, builders, command.training, command.machine)
     spent = jobs.run(*run, measure=probe)
-    written = report(store, cells, losses, command)
-    cli.close(command, spent, len(cells) * len(losses), out, written)
+    asked = len(cells) * len(losses)
+    cli.finish(command, spent, asked, out, lambda: report(store, cells, losses, command))
 
 
 def probe(prepared: PreparedCell, trained: Trained) -> dict[str, np.ndarray]:

@@ -32,6 +32,7 @@ def main(
     from experiments import tables
 
     losses = chosen("loss", losses, tuple(catalogue.GENERAL))
+    cli.refuse_distributed(common, "experiments.runtime")
     command = cli.begin(common, out)
     cells = [Cell("digits", "clean", seed) for seed in command.seeds]
     store = time_missing(out, cells, losses, command)
@@ -58,11 +59,11 @@ def _timed(loss: str, prepared: list[PreparedCell], command: cli.Command) -> lis
     builders = (catalogue.GENERAL[loss],)
     setup = Setup(network, builders, command.training.batch_size, devices=1)
     programs = compile_programs(setup, sizes_of(prepared[0].training))
-    list(train(programs, [prepared[0].training], 1))
+    train(programs, [prepared[0].training], 1)
     records = []
     for one in prepared:
         begun = time.perf_counter()
-        ((trained,),) = train(programs, [one.training], command.training.epochs)
+        (trained,) = train(programs, [one.training], command.training.epochs)
         record = {
             **one.cell._asdict(),
             "loss": loss,

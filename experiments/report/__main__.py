@@ -29,6 +29,7 @@ def main(
     losses = chosen("loss", losses, tuple(catalogue.LOSSES))
     if not set(losses) & set(catalogue.GENERAL):
         raise UsageError(f"--losses must have one of {', '.join(catalogue.GENERAL)}")
+    cli.refuse_distributed(common, "experiments.report")
     command = cli.begin(common, out)
     # here and not above: a mistake in the command line should not wait for them
     from experiments.report import gather, page, paper_figures, paper_tables, theory_figures

@@ -72,7 +72,7 @@ def _noise(out: Path, losses, command: cli.Command) -> tuple[dict[str, Study], j
     studies, spent = {}, jobs.Spent()
     for dataset in NOISE_DATASETS:
         cells = [Cell(dataset, name, seed) for name in REGIMES[dataset] for seed in command.seeds]
-        run = (store, cells, builders, command.training, command.devices, command.console)
+        run = (store, cells, builders, command.training, command.machine)
         spent += jobs.run(*run)
         studies[dataset] = Study(store, cells, tables.select(store.runs(), cells, losses))
     return studies, spent
@@ -92,7 +92,7 @@ def _robustness(out: Path, losses, command: cli.Command) -> tuple[pd.DataFrame, 
     builders = {loss: catalogue.GENERAL[loss] for loss in losses}
     store = Store(out, command.training.configuration())
     cells = [Cell("digits", "clean", seed) for seed in command.seeds]
-    run = (store, cells, builders, command.training, command.devices, command.console)
+    run = (store, cells, builders, command.training, command.machine)
     spent = jobs.run(*run, measure=robustness.probe)
     return tables.select(store.runs(), cells, losses), spent
 

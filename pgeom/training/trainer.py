@@ -1,24 +1,29 @@
 """Training: one compiled epoch, sharded over a mesh, and a host loop around it.
 
-The program takes as many members as the mesh has devices. A larger job is a sequence of such
-crews through the same program: neither another regime, seed, learning rate or coefficient nor
-another number of them compiles anything.
+The program takes a *crew*: so many members for each device of the mesh. A larger job is a
+sequence of crews through the same program: neither another regime, seed, learning rate or
+coefficient nor another number of them compiles anything.
+
+The mesh may span several processes. Each of them then calls the same functions with the same
+tasks, computes the members of its own devices, and gets the results of all.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from pgeom.losses.catalogue import Builder
 from pgeom.training import epoch as one_epoch
-from pgeom.training.epoch import Member, Run
+from pgeom.training.early_stopping import EarlyStopping
+from pgeom.training.epoch import Checkpoint, Member, Run
 from pgeom.training.mlp import Network
 from pgeom.types import ClassStats
 
@@ -27,12 +32,23 @@ AXIS = "members"
 
 @dataclass(frozen=True)
 class Setup:
-    """All that is compiled in: another setup is another program."""
+    """All that is compiled in: another setup is another program.
+
+    The members of a device are trained one after another, which is fastest on a CPU, where a
+    stopped run then costs nothing; or `together`, in one batched program, for an accelerator.
+    """
 
     network: Network
     builders: tuple[Builder, ...]
     batch_size: int
     devices: int
+    members: int = 1  # of a device
+    together: bool = False
+
+    @property
+    def crew(self) -> int:
+        """How many members the program takes."""
+        return self.devices * self.members
 
 
 class Task(NamedTuple):
@@ -72,14 +88,6 @@ class Trained(NamedTuple):
     logits: np.ndarray  # [L, m, K], of the task's inputs
 
 
-class Progress(NamedTuple):
-    """Where a job stands: called after every epoch."""
-
-    finished_runs: int
-    all_runs: int
-    share: float  # of the planned epochs
-
-
 class Programs(NamedTuple):
     """The compiled programs of a setup, and the seconds it took to compile them."""
 
@@ -97,13 +105,18 @@ def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
     sharding = NamedSharding(mesh, PartitionSpec(AXIS))
     run_epoch = one_epoch.member_epoch(setup.network, setup.builders, setup.batch_size)
 
+    def each_member(function, *stacked):
+        if setup.together:
+            return jax.vmap(function)(*stacked)
+        return jax.lax.map(lambda one: function(*one), stacked)
+
     def local_epoch(members, orders, runs):
-        runs = jax.lax.map(lambda local: run_epoch(*local), (members, orders, runs))
+        runs = each_member(run_epoch, members, orders, runs)
         return runs, (runs.stopping.stopped, runs.validation_nll)
 
     def local_predict(parameters, inputs):
-        one = jax.vmap(setup.network.logits, in_axes=(0, None))
-        return jax.lax.map(lambda local: one(*local), (parameters, inputs))
+        of_runs = jax.vmap(setup.network.logits, in_axes=(0, None))
+        return each_member(of_runs, parameters, inputs)
 
     def sharded(local):
         spec = PartitionSpec(AXIS)
@@ -120,40 +133,19 @@ def train(
     programs: Programs,
     tasks: Sequence[Task],
     epochs: int,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-) -> Iterator[list[Trained]]:
-    """Train every task with every loss, a crew at a time.
+    on_epoch: Callable[[int, np.ndarray], None] = lambda epoch, stopped: None,
+) -> list[Trained]:
+    """Train a crew: every task with every loss.
 
     Args:
       programs: compiled for tasks of this shape.
-      tasks: the members.
-      epochs: the most to train; a crew ends early when all its runs have stopped.
-      on_progress: called after each epoch.
+      tasks: the members, no more than a crew has.
+      epochs: the most to train; it ends early when all runs have stopped.
+      on_epoch: called after each epoch with its number and which runs `[tasks, L]` have stopped.
 
-    Yields:
-      The results of one crew after another, in the order of the tasks.
+    Returns:
+      The results, in the order of the tasks.
     """
-    setup = programs.setup
-    losses = len(setup.builders)
-    for first in range(0, len(tasks), setup.devices):
-        crew = tasks[first : first + setup.devices]
-
-        def report(share, stopped, first=first, crew=crew):
-            finished = first * losses + int(np.sum(stopped[: len(crew)]))
-            done = (first + share * len(crew)) / len(tasks)
-            on_progress(Progress(finished, len(tasks) * losses, done))
-
-        yield _train_crew(programs, crew, epochs, report)
-
-
-class _Crew(NamedTuple):
-    members: Member
-    runs: Run
-    inputs: jax.Array
-    orders: Callable[[int], jax.Array]
-
-
-def _train_crew(programs: Programs, tasks, epochs, report) -> list[Trained]:
     crew = _crew(tasks, programs.setup, programs.sharding)
     runs, curves = crew.runs, []
     for epoch in range(1, epochs + 1):
@@ -161,24 +153,22 @@ def _train_crew(programs: Programs, tasks, epochs, report) -> list[Trained]:
         # Read one epoch behind, so that the devices never wait for the host. Where all had
         # stopped, the epoch already under way passes every run through.
         if curves:
-            stopped = np.asarray(curves[-1][0])
-            report((epoch - 1) / epochs, stopped)
+            stopped = _fetch(curves[-1][0])
+            on_epoch(epoch - 1, stopped[: len(tasks)])
             if np.all(stopped):
                 break
         curves.append(outcome)
-    report(1.0, np.ones_like(curves[-1][0]))
-    logits = np.asarray(programs.predict(runs.best.parameters, crew.inputs))
-    nll = np.stack([np.asarray(values) for _, values in curves], axis=-1)
-    runs = jax.tree.map(np.asarray, runs)
-    return [_trained(runs, nll, logits, place) for place in range(len(tasks))]
+    logits = _fetch(programs.predict(runs.best.parameters, crew.inputs))
+    nll = np.stack([_fetch(values) for _, values in curves], axis=-1)
+    best, stopping = jax.tree.map(_fetch, (runs.best, runs.stopping))
+    return [_trained(best, stopping, nll, logits, place) for place in range(len(tasks))]
 
 
-def _trained(runs: Run, nll, logits, place) -> Trained:
-    stopping = runs.stopping
+def _trained(best: Checkpoint, stopping: EarlyStopping, nll, logits, place) -> Trained:
     after = np.arange(1, nll.shape[-1] + 1) > stopping.epoch[place][:, None]
     return Trained(
-        parameters=runs.best.parameters[place],
-        best_step=runs.best.step[place],
+        parameters=best.parameters[place],
+        best_step=best.step[place],
         best_epoch=stopping.best_epoch[place],
         stopped_epoch=stopping.epoch[place],
         diverged_epoch=stopping.diverged_epoch[place],
@@ -187,13 +177,33 @@ def _trained(runs: Run, nll, logits, place) -> Trained:
     )
 
 
+def _fetch(value: jax.Array) -> np.ndarray:
+    """An array of a crew on this host, also where other processes hold parts of it."""
+    if value.is_fully_addressable:
+        return np.asarray(value)
+    return np.asarray(multihost_utils.process_allgather(value, tiled=True))
+
+
+def member_bytes(setup: Setup, sizes: Sizes) -> int:
+    """About how much memory a device needs for one member, from above.
+
+    What it holds of the member, twice, because a run's old state may outlive its new one; and an
+    epoch's shuffled inputs, masks and activations with their gradients.
+    """
+    sharding = NamedSharding(Mesh(np.array(jax.devices()[:1]), (AXIS,)), PartitionSpec(AXIS))
+    held = _abstract(replace(setup, devices=1, members=1), sizes, sharding)
+    width = setup.network.inputs + 2 * setup.network.width
+    working = 4 * sizes.train * width * np.dtype(np.float32).itemsize
+    return working + 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
+
+
 def _abstract(setup: Setup, sizes: Sizes, sharding: NamedSharding):
     """The shapes of a crew's members, orders, runs and inputs."""
     d, K = setup.network.inputs, setup.network.classes
     n, v, m = sizes
 
     def shape(*dimensions, dtype=jnp.float32):
-        return jax.ShapeDtypeStruct((setup.devices, *dimensions), dtype, sharding=sharding)
+        return jax.ShapeDtypeStruct((setup.crew, *dimensions), dtype, sharding=sharding)
 
     members = Member(
         x=shape(n, d),
@@ -214,21 +224,35 @@ def _abstract(setup: Setup, sizes: Sizes, sharding: NamedSharding):
     return members, shape(n, dtype=jnp.int32), runs, shape(m, d)
 
 
+class _Crew(NamedTuple):
+    members: Member
+    runs: Run
+    inputs: jax.Array
+    orders: Callable[[int], jax.Array]
+
+
 def _crew(tasks: Sequence[Task], setup: Setup, sharding: NamedSharding) -> _Crew:
-    """One task a device; where tasks are missing, the last again, with all its runs stopped."""
-    missing = setup.devices - len(tasks)
-    padded = [*tasks, *[tasks[-1]] * missing]
+    """The tasks on their devices; where some are missing, the last again, all its runs stopped."""
+    padded = [*tasks, *[tasks[-1]] * (setup.crew - len(tasks))]
+    losses = len(setup.builders)
+
+    def sharded(of_member, like):
+        """An array of which this process makes only what its own devices hold."""
+
+        def part(index):
+            return np.stack([of_member(place) for place in range(setup.crew)[index[0]]])
+
+        return jax.make_array_from_callback((setup.crew, *np.shape(like)), sharding, part)
 
     def put(*leaves):
-        return jax.device_put(np.stack([np.asarray(leaf) for leaf in leaves]), sharding)
+        return sharded(lambda place: np.asarray(leaves[place]), leaves[0])
 
-    blank = jax.tree.map(np.asarray, one_epoch.start(jnp.zeros(setup.network.size)))
+    blank = jax.tree.map(np.asarray, jax.jit(one_epoch.start)(np.zeros(setup.network.size, "f4")))
 
     def runs_of(task, present):
         stopping = blank.stopping._replace(stopped=np.asarray(not present))
         best = blank.best._replace(parameters=task.initial)
         run = blank._replace(parameters=task.initial, stopping=stopping, best=best)
-        losses = len(setup.builders)
         return jax.tree.map(lambda leaf: np.broadcast_to(leaf, (losses, *np.shape(leaf))), run)
 
     runs = [runs_of(task, place < len(tasks)) for place, task in enumerate(padded)]
@@ -236,5 +260,5 @@ def _crew(tasks: Sequence[Task], setup: Setup, sharding: NamedSharding) -> _Crew
         members=jax.tree.map(put, *[task.member for task in padded]),
         runs=jax.tree.map(put, *runs),
         inputs=put(*[task.inputs for task in padded]),
-        orders=lambda epoch: put(*[task.order(epoch) for task in padded]),
+        orders=lambda epoch: sharded(lambda place: padded[place].order(epoch), tasks[0].member.y),
     )

@@ -46,9 +46,10 @@ def make_task(seed, *, learning_rate=1e-2, beta0=0.2, rule=early_stopping.RULE, 
     return Task(member, NETWORK.initial(rng), order, features[40:])
 
 
-def make_programs(losses=LOSSES, devices=2):
+def make_programs(losses=LOSSES, devices=2, batch=BATCH, **placing):
     builders = tuple(catalogue.LOSSES.get(loss, loss) for loss in losses)
-    return compile_programs(Setup(NETWORK, builders, BATCH, devices), sizes_of(make_task(0)))
+    setup = Setup(NETWORK, builders, batch, devices, **placing)
+    return compile_programs(setup, sizes_of(make_task(0)))
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -15,10 +15,12 @@ from tests.training.conftest import BATCH, EPOCHS, LOSSES, NETWORK, make_program
 
 
 def trained(programs, tasks, epochs=EPOCHS):
-    return [one for crew in train(programs, tasks, epochs) for one in crew]
+    crew = programs.setup.crew
+    parts = [tasks[first : first + crew] for first in range(0, len(tasks), crew)]
+    return [one for part in parts for one in train(programs, part, epochs)]
 
 
-def reference_run(task, loss_name, epochs):
+def reference_run(task, loss_name, epochs, batch_size=BATCH):
     """One run by an ordinary loop with optax.adamw: (validation NLLs, parameters by epoch)."""
     member = task.member
     loss = catalogue.LOSSES[loss_name](member.stats)
@@ -43,8 +45,8 @@ def reference_run(task, loss_name, epochs):
         order = task.order(epoch)
         key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(member.dropout)), epoch - 1)
         masks = dropout_masks(key, (2, len(order), NETWORK.width))
-        for first in range(0, len(order), BATCH):
-            part = slice(first, first + BATCH)
+        for first in range(0, len(order), batch_size):
+            part = slice(first, first + batch_size)
             batch = order[part]
             parameters, state = update(
                 parameters, state, member.x[batch], member.y[batch], masks[:, part], step
@@ -69,6 +71,23 @@ def test_equals_an_ordinary_loop(programs, loss):
     np.testing.assert_allclose(one.parameters[place], history[best], atol=2e-5)
     logits = NETWORK.logits(history[best], task.inputs)
     np.testing.assert_allclose(one.logits[place], logits, atol=1e-4)
+
+
+@pytest.mark.parametrize("batch", [20, 64])
+def test_batches_that_divide_the_examples_or_hold_them_all(batch):
+    task = make_task(3)
+    curve, _ = reference_run(task, "ce", 2, batch)
+    one = trained(make_programs(("ce",), devices=1, batch=batch), [task], epochs=2)[0]
+    np.testing.assert_allclose(one.validation_nll[0], curve, rtol=2e-5)
+
+
+def test_members_together_equal_members_in_turn(programs):
+    tasks = [make_task(seed, learning_rate=rate) for seed, rate in enumerate((1e-2, 5.0, 3e-3))]
+    together = trained(make_programs(devices=1, members=3, together=True), tasks)
+    for one, alone in zip(together, trained(programs, tasks), strict=True):
+        np.testing.assert_allclose(one.validation_nll, alone.validation_nll, rtol=1e-4)
+        np.testing.assert_array_equal(one.best_epoch, alone.best_epoch)
+        np.testing.assert_allclose(one.logits, alone.logits, rtol=1e-3, atol=1e-3)
 
 
 def test_all_losses_of_a_member_share_weights_batches_and_masks():
@@ -120,7 +139,7 @@ def test_a_stopped_run_is_frozen_and_the_crew_ends_early(programs):
     eager = early_stopping.Rule(minimum=1, patience=1)
     seen = []
     tasks = [make_task(0, rule=eager, learning_rate=5.0), make_task(1, learning_rate=1e-2)]
-    stopped, running = (one for crew in train(programs, tasks, 30, seen.append) for one in crew)
+    stopped, running = train(programs, tasks, 30, lambda *now: seen.append(now))
     assert np.all(stopped.stopped_epoch < running.stopped_epoch)
     for place, last in enumerate(stopped.stopped_epoch):
         assert np.all(np.isfinite(stopped.validation_nll[place, :last]))
@@ -128,7 +147,9 @@ def test_a_stopped_run_is_frozen_and_the_crew_ends_early(programs):
         curve = stopped.validation_nll[place, :last]
         assert stopped.best_epoch[place] == 1 + int(np.argmin(curve))
     assert running.validation_nll.shape[1] == running.stopped_epoch.max() < 30
-    assert seen[-1].finished_runs == seen[-1].all_runs == 6 and seen[-1].share == 1.0
+    numbers, flags = zip(*seen, strict=True)
+    assert numbers == tuple(range(1, running.stopped_epoch.max() + 1))
+    assert flags[-1].shape == (2, 3) and np.all(flags[-1]) and not np.all(flags[-2])
 
 
 def test_divergence_is_reported_and_poisons_nobody():

@@ -6,7 +6,6 @@ exactly D_F(η, η̃) ≤ M_T ε², which is quadratic in ε.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import numpy as np
@@ -15,6 +14,7 @@ from pgeom.geometry import bounds, curvature
 from pgeom.geometry.bregman import bregman_divergence
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, attains, below, for_each
+from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Fig. (supp-theory-binary), §2.7"
@@ -138,6 +138,6 @@ def _pairs(K: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-@partial(jax.jit)
+@quick_jit
 def _divergences(stacked, eta, p):
     return jax.vmap(lambda F: bregman_divergence(F)(eta, p))(stacked)

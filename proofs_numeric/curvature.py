@@ -17,6 +17,7 @@ from pgeom.geometry import curvature
 from pgeom.geometry.generators import Hyperbolic
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, above, agrees, attains, below, for_each
+from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Prop. (hpg)"
@@ -140,13 +141,13 @@ def _attained(found: Configurations, m, m_T, m_T_seen, M, M_T, M_T_seen) -> list
     ]
 
 
-@jax.jit
+@quick_jit
 def _metric_spectra(stacked, p):
     H = jax.vmap(lambda F: jax.vmap(jax.hessian(F))(p))(stacked)
     return jnp.max(jnp.abs(H - stacked.A[:, None]), axis=(1, 2, 3)), jnp.linalg.eigvalsh(H)
 
 
-@partial(jax.jit, static_argnames=("generator", "hessian", "gradient"))
+@partial(quick_jit, static_argnames=("generator", "hessian", "gradient"))
 def _closed_form_errors(stacked, p, *, generator, hessian, gradient):
     def relative(ours, auto):
         return jnp.max(jnp.abs(ours - auto)) / jnp.max(jnp.abs(auto))
@@ -161,7 +162,7 @@ def _closed_form_errors(stacked, p, *, generator, hessian, gradient):
     return jax.vmap(one)(stacked)
 
 
-@partial(jax.jit, static_argnames="generator")
+@partial(quick_jit, static_argnames="generator")
 def _extremes(stacked, starts, *, generator):
     """−λ_min, λ_max on the whole space and on the tangent space, the largest found, `[c, 4]`."""
     K = starts.shape[1]

@@ -18,6 +18,7 @@ from pgeom.geometry import bounds, curvature, displacement
 from pgeom.geometry.displacement import DisplacementBounds, Minimum, Penalty
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, above, agrees, attains, below
+from proofs_numeric.compilation import quick_jit
 from proofs_numeric.instances import filled, isotropic, two_minima
 
 SQUARE_ROOT, LINEAR = "Eq. (apms-sqrt-bound)", "Eq. (apms-linear-bound)"
@@ -208,7 +209,7 @@ def _segment() -> np.ndarray:
     return np.stack([x, 1 - x], axis=1)
 
 
-@jax.jit
+@quick_jit
 def _minimise(stacked, steps, starts, grid):
     """The minimum of each problem, and the lowest value on the grid."""
 
@@ -221,7 +222,7 @@ def _minimise(stacked, steps, starts, grid):
     return jax.vmap(one)(stacked, steps, starts)
 
 
-@partial(jax.jit, static_argnames="displacement_bounds")
+@partial(quick_jit, static_argnames="displacement_bounds")
 def _limits(stacked, numbers, *, displacement_bounds):
     """The bounds of each problem, from its m, M, m_T, M_T and L_T."""
 

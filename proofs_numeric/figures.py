@@ -19,6 +19,7 @@ from pgeom.geometry.generators import Quadratic, shannon, squared_norm
 from pgeom.losses.catalogue import hpg_generator
 from pgeom.losses.proper import on_logits
 from proofs_numeric import configurations, probes
+from proofs_numeric.compilation import quick_jit
 from proofs_numeric.displacement import Problem, all_starts, solve
 from proofs_numeric.experiment_metrics import experiment_matrix
 
@@ -56,7 +57,7 @@ def draw(folder: Path) -> list[Path]:
 def hpg_curvature() -> Figure:
     """Sampled eigenvalues of the experiments' HPG, with the paper's and the tangent envelope."""
     F, points = _hpg(), probes.draws(K, count=700, seed=20)
-    spectrum = jax.jit(jax.vmap(lambda p: jnp.linalg.eigvalsh(jax.hessian(F)(p))))
+    spectrum = quick_jit(jax.vmap(lambda p: jnp.linalg.eigvalsh(jax.hessian(F)(p))))
     eigenvalues = np.ravel(spectrum(points))
     found = curvature.envelope(F, K)
     figure = Figure(figsize=(5.2, 3.2))
@@ -127,7 +128,7 @@ def regret_ratio() -> Figure:
     p = near * p[rng.permutation(len(p))] + (1 - near) * eta
     distance = np.linalg.norm(eta - p, axis=1)
     eta, p, distance = (x[distance > 1e-3] for x in (eta, p, distance))
-    ratios = 2 * np.asarray(jax.jit(bregman_divergence(F))(eta, p)) / distance**2
+    ratios = 2 * np.asarray(quick_jit(bregman_divergence(F))(eta, p)) / distance**2
     found = curvature.envelope(F, K)
     figure = Figure(figsize=(5.2, 3.4))
     axes = figure.subplots()
@@ -161,9 +162,8 @@ def binary() -> Figure:
     left, middle, right = figure.subplots(1, 3)
     for name, (F, colour, line) in losses.items():
         loss = on_logits(bregman_score(F))
-        value, slope = jax.jit(jax.vmap(jax.value_and_grad(lambda z, f=loss: f(z, jnp.array(0)))))(
-            logits
-        )
+        of_logits = jax.value_and_grad(lambda z, f=loss: f(z, jnp.array(0)))
+        value, slope = quick_jit(jax.vmap(of_logits))(logits)
         style = {"color": colour, "linestyle": line, "linewidth": 1.6, "label": name}
         left.plot(x, value, **style)
         middle.plot(x, np.abs(slope[:, 0]), **style)

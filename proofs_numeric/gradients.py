@@ -19,6 +19,7 @@ from pgeom.geometry.bregman import bregman_score
 from pgeom.losses.proper import on_logits
 from proofs_numeric import configurations, probes, softmax
 from proofs_numeric.check import Check, agrees, attains, below, for_each
+from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 TEMPERATURES = (0.5, 2.0)
@@ -115,7 +116,7 @@ def attainment(K: int, bound, probability) -> list[Check]:
     ]
 
 
-@jax.jit
+@quick_jit
 def _gradients(stacked, points, starts):
     """The error of Eq. (prob-gradient), the largest ‖∇_pℓ‖ `[c]`, and ‖∇_zℓ‖ `[c, T]`."""
     labels = jnp.arange(points.shape[1])

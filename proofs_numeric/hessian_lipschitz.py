@@ -15,6 +15,7 @@ import numpy as np
 from pgeom.geometry import bounds
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, attains, below, for_each
+from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Eq. (hessian-lipschitz)"
@@ -54,7 +55,7 @@ def _directions(found: Configurations) -> np.ndarray:
     return chosen / np.where(norm > 1e-12, norm, 1.0)
 
 
-@jax.jit
+@quick_jit
 def _steepest(stacked, directions, starts):
     """The largest ‖∂H/∂h‖ on the whole space and on the tangent space, `[c]` each; H(starts)."""
     K = starts.shape[1]

@@ -16,6 +16,7 @@ import numpy as np
 
 from pgeom.geometry import margin
 from proofs_numeric.check import Check, above, agrees
+from proofs_numeric.compilation import quick_jit
 
 COUNTEREXAMPLE = -0.308687  # as printed; to 1e-6
 CLOSE = 1e-7  # e, of the limit
@@ -101,7 +102,7 @@ def _slopes(K: int, parameters: np.ndarray, e: float, penalty) -> jax.Array:
     eta = jnp.zeros(K).at[:2].set(jnp.array([1 - e, e]))
     direction = jnp.zeros(K).at[:2].set(jnp.array([1.0, -1.0]))
 
-    @jax.jit
+    @quick_jit
     @jax.vmap
     def one(parameters):
         tau, kappa, nu = parameters

@@ -16,6 +16,7 @@ from pgeom.geometry import bounds
 from pgeom.geometry.bregman import bregman_score
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, above, attains, below, for_each
+from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Props. (capm, hpg)"
@@ -124,7 +125,7 @@ def _extremes(found: Configurations, supremum):
     return tuple(np.asarray(result) for result in results)
 
 
-@partial(jax.jit, static_argnames="supremum")
+@partial(quick_jit, static_argnames="supremum")
 def _losses(stacked, points, starts, *, supremum):
     K = points.shape[1]
 
@@ -137,7 +138,7 @@ def _losses(stacked, points, starts, *, supremum):
     return jax.vmap(one)(stacked)
 
 
-@jax.jit
+@quick_jit
 def _on_faces(F, edge):
     """The losses `[3, n]` on the faces p_y = 0 of three classes, given as (0, t, 1 − t)."""
 

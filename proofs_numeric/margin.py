@@ -18,6 +18,7 @@ import numpy as np
 from pgeom.geometry import margin
 from proofs_numeric import probes
 from proofs_numeric.check import Check, above, attains, below, finite
+from proofs_numeric.compilation import quick_jit
 
 RANGE, PENALTY = "Eq. (margin-minimum)", "Eq. (penalty-bound)"
 # τ, κ, ν: the experiments', a sharp one, a soft one (as soft as K = 100 has a positive margin)
@@ -98,7 +99,7 @@ def in_float32(K: int, *, margin_range, penalty_range, penalty) -> list[Check]:
         labels = jnp.asarray(np.zeros(len(p), np.int32))
         constants = {"tau": np.float32(SHARP_TAU), "kappa": np.float32(0.2), "nu": np.float32(0.1)}
 
-        @jax.jit
+        @quick_jit
         def everything(p, constants):
             total = jax.value_and_grad(lambda p: jnp.sum(penalty(p, labels, **constants)))
             ranges = (*margin_range(K, tau=constants["tau"]), *penalty_range(K, **constants))
@@ -109,7 +110,7 @@ def in_float32(K: int, *, margin_range, penalty_range, penalty) -> list[Check]:
     return [finite(claim, RANGE, values=values, how=how)]
 
 
-@partial(jax.jit, static_argnames=("margin_range", "penalty_range", "penalty"))
+@partial(quick_jit, static_argnames=("margin_range", "penalty_range", "penalty"))
 def _search(starts, parameters, *, margin_range, penalty_range, penalty):
     """The fields of `Extremes` and the ranges, an array each over the rows τ, κ, ν."""
     K = starts.shape[1]

@@ -18,6 +18,7 @@ from pgeom.losses.proper import on_logits
 from pgeom.types import Generator, Loss
 from proofs_numeric import configurations
 from proofs_numeric.check import Check, agrees, below, finite, for_each
+from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations, stack
 
 DISTANCES = 10.0 ** -np.arange(1, 8)  # δ = 1 − p_y
@@ -105,7 +106,8 @@ def as_plain_functions(found: Configurations, loss) -> list[Check]:
 def of_shannon(K: int, loss) -> list[Check]:
     """Cross-entropy, whose generator has an infinite slope at the boundary."""
     logits = near_vertex_logits(K)
-    values = jax.jit(jax.vmap(jax.value_and_grad(lambda z: loss(shannon)(z, jnp.array(0)))))(logits)
+    of_logits = jax.value_and_grad(lambda z: loss(shannon)(z, jnp.array(0)))
+    values = quick_jit(jax.vmap(of_logits))(logits)
     values = np.concatenate([np.ravel(value) for value in values])
     how = f"K={K}, Shannon: logits to ±300"
     return [finite("finite at exact zeros", LABEL, values=values, how=how)]
@@ -124,7 +126,7 @@ def near_vertex_logits(K: int) -> np.ndarray:
     return np.concatenate([near, extreme]).astype(np.float32)
 
 
-@partial(jax.jit, static_argnames="loss")
+@partial(quick_jit, static_argnames="loss")
 def _in_float32(stacked, logits, *, loss):
     """Values `[c, n]` and logit gradients `[c, n, K]` of the label 0, as computed."""
 
@@ -134,7 +136,7 @@ def _in_float32(stacked, logits, *, loss):
     return jax.vmap(one)(stacked)
 
 
-@jax.jit
+@quick_jit
 def _reference(stacked, logits):
     over_logits = jax.vmap(reference, in_axes=(None, 0))
     return jax.vmap(over_logits, in_axes=(0, None))(stacked, logits)

@@ -17,6 +17,7 @@ from pgeom.geometry import curvature, simplex
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, above, agrees, attains, below, for_each
+from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Lemma (regret)"
@@ -118,7 +119,7 @@ def _pairs(found: Configurations) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.broadcast_to(x, (len(found.names), *x.shape)) for x in (eta, p))
 
 
-@partial(jax.jit, static_argnames="divergence")
+@partial(quick_jit, static_argnames="divergence")
 def _evaluate(stacked, eta, p, *, divergence):
     """D(η, p) and the error of the regret identity, `[c, n]` each."""
 
@@ -129,7 +130,7 @@ def _evaluate(stacked, eta, p, *, divergence):
     return jax.vmap(one)(stacked, eta, p)
 
 
-@partial(jax.jit, static_argnames="divergence")
+@partial(quick_jit, static_argnames="divergence")
 def _extremes(stacked, sides, eta, starts, *, divergence):
     """The extremes ± over (η, p) of D/(½dᵀHd), for the matrices H of `sides[c, 4, K, K]`."""
     signs = jnp.array([-1.0, 1.0, -1.0, 1.0])

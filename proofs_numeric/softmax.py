@@ -21,6 +21,7 @@ import numpy as np
 from pgeom.geometry import simplex
 from proofs_numeric import probes
 from proofs_numeric.check import Check, attains, below
+from proofs_numeric.compilation import quick_jit
 
 LABEL = "Eq. (logit-gradient)"
 TEMPERATURES = (0.5, 2.0)
@@ -88,7 +89,7 @@ def _three_scalars(s, share, b):
     return 0.5 * (2 * np.maximum(s * (1 - s), t * (1 - t)) * np.sqrt(d) + push)
 
 
-@jax.jit
+@quick_jit
 def _extremes(starts):
     """The largest ‖J‖ and the largest ½(‖J‖‖d‖ + ‖Jd‖), label 0, over the simplex."""
 

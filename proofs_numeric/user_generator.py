@@ -23,6 +23,7 @@ from pgeom.losses.proper import on_logits
 from pgeom.types import Generator
 from proofs_numeric import numerics, probes
 from proofs_numeric.check import Check, agrees, below, finite
+from proofs_numeric.compilation import quick_jit
 from proofs_numeric.runner import BadInput
 
 SEARCHED = 1e-3  # an envelope that was searched for may fall short of the true one by this much
@@ -101,7 +102,7 @@ def _envelope(limits: curvature.Envelope, K: int) -> list[Check]:
 def _scores(F: Generator, limits: curvature.Envelope, K: int) -> list[Check]:
     """The regret identity, the range and the logit gradient."""
     points = probes.points(K, count=16)
-    error, size, highest, steepest = map(float, jax.jit(lambda p: _search(F, p))(points))
+    error, size, highest, steepest = map(float, quick_jit(lambda p: _search(F, p))(points))
     sharp_gradient = bounds.SHARP_GRADIENT * limits.M_tangent
     how = f"K={K}: {len(points)} points, ascents for each label; M_T {limits.how}"
     return [
@@ -153,8 +154,8 @@ def _float32(F: Generator, K: int) -> list[Check]:
     """The loss in float32 against the reference, next to a vertex and at exact zeros."""
     logits = numerics.near_vertex_logits(K)
     of_logits = jax.value_and_grad(lambda z: numerics.library_loss(F)(z, jnp.array(0)))
-    value, slope = map(np.asarray, jax.jit(jax.vmap(of_logits))(logits))
-    of_reference = jax.jit(jax.vmap(lambda z: numerics.reference(F, z)))
+    value, slope = map(np.asarray, quick_jit(jax.vmap(of_logits))(logits))
+    of_reference = quick_jit(jax.vmap(lambda z: numerics.reference(F, z)))
     exact, exact_slope = map(np.asarray, of_reference(logits[:-2].astype(np.float64)))
     how = f"K={K}: 1 − p_y = 1e-1 … 1e-7"
     every = np.concatenate([value, slope.ravel()])

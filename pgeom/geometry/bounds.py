@@ -57,7 +57,8 @@ def _(F: Hyperbolic, K: int) -> Bound:
     with jax.enable_x64(True):
         F = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), F)
         v = (F.w - F.b[:, None]) / F.rho[:, None]
-        ridges = log_cosh.divergence(v[:, None, :], v[:, :, None] - v[:, None, :])  # [R, y, k]
+        between = v[:, :, None] - v[:, None, :]  # [R, y, k]
+        ridges = jax.jit(log_cosh.divergence)(v[:, None, :], between)
     worst = np.sum((F.a * F.rho**2)[:, None] * np.max(np.asarray(ridges), axis=2), axis=0)
     sharp = float(np.max(F.scale * (F.lam + worst)))
     return Bound(found.M, min(sharp, found.M_tangent), "closed form")

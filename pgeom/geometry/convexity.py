@@ -62,10 +62,10 @@ def check_generator(F: Generator, K: int) -> GeneratorReport:
     edge.number_of_classes(K)
     with jax.enable_x64(True):
         _refuse_unless_scalar(F, K)
-        finite = bool(jnp.all(jnp.isfinite(jax.vmap(F)(jnp.eye(K)))))
-        eta, p = _pairs(F, K)
-        divergence, size = jax.jit(jax.vmap(lambda q, p: _definition(F, q, p)))(eta, p)
-        eta, p, divergence, size = map(np.asarray, (eta, p, divergence, size))
+        points = simplex.probe_points(jax.random.key(1), K, 128)
+        found = jax.jit(lambda *at: _examine(F, *at))(points, jnp.eye(K))
+    at_vertices, eta, p, divergence, size = map(np.asarray, found)
+    finite = bool(np.all(np.isfinite(at_vertices)))
     how = f"searched: {len(p)} pairs in float64, no proof"
     if not np.all(np.isfinite(divergence)):
         first = int(np.argmin(np.isfinite(divergence)))
@@ -97,9 +97,19 @@ def _refuse_unless_scalar(F: Generator, K: int) -> None:
         raise ValueError(f"F must return a scalar for p[{K}], got shape {shape}")
 
 
-def _pairs(F: Generator, K: int) -> tuple[jax.Array, jax.Array]:
+def _examine(F: Generator, points: jax.Array, vertices: jax.Array) -> tuple[jax.Array, ...]:
+    """F at the vertices, and pairs (η, p) with their D_F(η, p) and the size of its terms.
+
+    The vertices are an argument because XLA takes 0 · log 0 for 0 where it knows the first.
+    """
+    eta, p = _pairs(F, points)
+    divergence, size = jax.vmap(lambda q, p: _definition(F, q, p))(eta, p)
+    return jax.vmap(F)(vertices), eta, p, divergence, size
+
+
+def _pairs(F: Generator, points: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Pairs (η, p), `[n, K]` each, p inside the simplex."""
-    points = simplex.probe_points(jax.random.key(1), K, 128)
+    K = points.shape[1]
     basis = jnp.asarray(simplex.tangent_basis(K))
 
     def inward(p):
@@ -118,13 +128,9 @@ def _pairs(F: Generator, K: int) -> tuple[jax.Array, jax.Array]:
             [p + c * v for c in (0.9 * reach, 0.09 * reach, -0.9 * back, -0.09 * back)]
         )
 
-    def search(points):
-        lowest = maximise(lambda p: -flattest(inward(p))[0], points).point
-        centres = inward(jnp.concatenate([points, lowest[None]]))
-        return jax.vmap(ends)(centres), centres
-
-    far, centres = jax.jit(search)(points)
-    inside = centres[:-1]
+    lowest = maximise(lambda p: -flattest(inward(p))[0], points).point
+    centres = inward(jnp.concatenate([points, lowest[None]]))
+    far, inside = jax.vmap(ends)(centres), centres[:-1]
     eta = [points, jnp.roll(points, 1, axis=0), jnp.roll(points, 7, axis=0), far.reshape(-1, K)]
     p = [jnp.roll(inside, 3, axis=0), inside, inside, jnp.repeat(centres, far.shape[1], axis=0)]
     return jnp.concatenate(eta), jnp.concatenate(p)

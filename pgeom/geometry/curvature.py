@@ -62,22 +62,32 @@ def envelope(F: Generator, K: int) -> Envelope:
     edge.number_of_classes(K)
     with jax.enable_x64(True):
         starts = simplex.probe_points(jax.random.key(0), K, 64)
-        bounded = bool(jnp.all(jnp.isfinite(jax.jit(hessian(F))(jnp.eye(K)))))
-        # a divergent Hessian is searched a little inside, where its eigenvalues can be computed
-        margin = 0.0 if bounded else 1e-6
-        basis = jnp.asarray(simplex.tangent_basis(K))
-
-        def extremes(p):
-            H = jax.hessian(F)((1 - margin) * p + margin / K)
-            full, tangent = jnp.linalg.eigvalsh(H), jnp.linalg.eigvalsh(basis.T @ H @ basis)
-            return jnp.stack([-full[0], full[-1], -tangent[0], tangent[-1]])
-
-        def search(which):  # one search vmapped over the four, to compile one
-            return maximise(lambda p: extremes(p)[which], starts).value
-
-        m, M, m_tangent, M_tangent = map(float, jax.jit(jax.vmap(search))(jnp.arange(4)))
+        bounded, extremes = jax.jit(lambda *at: _search(F, *at))(starts, jnp.eye(K))
+    m, M, m_tangent, M_tangent = map(float, extremes)
     M, M_tangent = (M, M_tangent) if bounded else (np.inf, np.inf)
     return Envelope(-m, M, -m_tangent, M_tangent, "sampled and optimised")
+
+
+def _search(F: Generator, starts: jax.Array, vertices: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Whether H is finite at the vertices, and the found −m, M, −m_T and M_T, `[4]`.
+
+    The vertices are an argument because XLA takes 0 · ∞ for 0 where it knows the first.
+    """
+    K = starts.shape[1]
+    basis = jnp.asarray(simplex.tangent_basis(K))
+    bounded = jnp.all(jnp.isfinite(jax.vmap(jax.hessian(F))(vertices)))
+    # a divergent Hessian is searched a little inside, where its eigenvalues can be computed
+    margin = jnp.where(bounded, 0.0, 1e-6)
+
+    def extremes(p):
+        H = jax.hessian(F)((1 - margin) * p + margin / K)
+        full, tangent = jnp.linalg.eigvalsh(H), jnp.linalg.eigvalsh(basis.T @ H @ basis)
+        return jnp.stack([-full[0], full[-1], -tangent[0], tangent[-1]])
+
+    def search(which):  # one search vmapped over the four, to compile one
+        return maximise(lambda p: extremes(p)[which], starts).value
+
+    return bounded, jax.vmap(search)(jnp.arange(4))
 
 
 @envelope.register

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from pgeom.geometry import simplex
 
 ASCENTS = 16  # of the best starts
-STEPS = 60
+STEPS = 61  # the last is for its value alone
 
 
 class Optimum(NamedTuple):
@@ -31,17 +31,17 @@ def maximise(objective: Callable[[jax.Array], jax.Array], starts: jax.Array) -> 
     Steps go along the normalised tangent gradient and shrink geometrically from 0.2 to 1e-5. The
     best point ever seen is kept: the result is never below the best start.
     """
-    values, slopes = jax.vmap(objective), jax.vmap(jax.grad(objective))
+    values_and_slopes = jax.vmap(jax.value_and_grad(objective))
 
     def ascend(state, length):
         points, best = state
-        slope = slopes(points)
+        values, slope = values_and_slopes(points)
         slope = jnp.nan_to_num(slope - jnp.mean(slope, axis=1, keepdims=True))
         norm = jnp.linalg.norm(slope, axis=1, keepdims=True)
-        points = simplex.project(points + length * slope / jnp.where(norm > 0, norm, 1.0))
-        return (points, _better(best, points, values(points))), None
+        onward = simplex.project(points + length * slope / jnp.where(norm > 0, norm, 1.0))
+        return (onward, _better(best, points, values)), None
 
-    first = values(starts)
+    first = jax.vmap(objective)(starts)
     best = _better(Optimum(jnp.asarray(-jnp.inf, first.dtype), starts[0]), starts, first)
     leaders = starts[jnp.argsort(-first)[:ASCENTS]]
     lengths = 0.2 * 0.5 ** (jnp.arange(STEPS) / 4)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-K, ROWS = 10, 40  # one shape for most tests, so that they share one compiled program a loss
+K, SHAPE = 10, (2, 20)  # one shape for most tests, so that they share one compiled program a loss
 
 # Where the problem itself amplifies rounding: at the edge of a finite support, and in the
 # projection that is the Hessian of a norm.
@@ -34,43 +34,59 @@ def extremes(classes):
 
 
 @cache
-def program(loss):
-    """The batched values, and by vmap the values and gradients, of `[n, K]` logits."""
-    return jax.jit(lambda z, y: (loss(z, y), *jax.vmap(jax.value_and_grad(loss))(z, y)))
+def batched(loss):
+    """The values of `[a, b, K]` logits, as the loss itself lifts them."""
+    return jax.jit(loss)
+
+
+@cache
+def mapped(loss):
+    """The values and gradients of `[a, b, K]` logits, by vmap."""
+    return jax.jit(jax.vmap(jax.vmap(jax.value_and_grad(loss))))
+
+
+def spread(seed=0):
+    """Logits `[2, 20, K]` and labels."""
+    return draws((*SHAPE, K), seed), np.arange(40).reshape(SHAPE) % K
 
 
 def in_float64(loss, logits, labels):
     with jax.enable_x64(True):
         wide = jnp.asarray(np.asarray(logits, np.float64))
-        return jax.tree.map(np.asarray, program(loss)(wide, labels))
+        return jax.tree.map(np.asarray, mapped(loss)(wide, labels))
 
 
-def test_leading_dimensions_jit_and_vmap_agree(build):
-    logits, labels = jnp.asarray(draws((ROWS, K))), jnp.arange(ROWS) % K
-    batched, mapped, _ = program(build(K))(logits, labels)
-    plain = build(K)(logits[:6].reshape(2, 3, K), labels[:6].reshape(2, 3))
-    assert plain.shape == (2, 3)
-    np.testing.assert_allclose(plain.ravel(), batched[:6], rtol=2e-5, atol=1e-7)
-    np.testing.assert_allclose(batched, mapped, rtol=1e-6, atol=1e-7)
+def test_leading_dimensions_and_vmap_agree(build):
+    logits, labels = spread()
+    values = batched(build(K))(logits, labels)
+    assert values.shape == SHAPE
+    np.testing.assert_allclose(values, mapped(build(K))(logits, labels)[0], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "hpg", "user-cubic"])
+def test_jit_changes_nothing(build):
+    logits, labels = spread()
+    plain, found = build(K)(logits, labels), batched(build(K))(logits, labels)
+    np.testing.assert_allclose(plain, found, rtol=2e-5, atol=1e-7)
 
 
 def test_finite_at_extremes(build):
     each = extremes(K)
-    logits = jnp.asarray(np.tile(each, (ROWS // len(each), 1)), jnp.float32)
+    logits = np.tile(each, (5, 1)).reshape(*SHAPE, K).astype(np.float32)
     for shift in (0, 5):
-        labels = jnp.asarray((np.repeat(np.arange(5), len(each)) + shift) % K)
-        for found in program(build(K))(logits, labels):
+        labels = (np.repeat(np.arange(5), len(each)) + shift).reshape(SHAPE) % K
+        for found in mapped(build(K))(logits, labels):
             assert found.dtype == jnp.float32
             assert np.all(np.isfinite(found))
 
 
-@pytest.mark.parametrize("classes", [2, 1000])
+@pytest.mark.parametrize("classes", [2, 300])
 def test_finite_for_few_and_many_classes_in_bfloat16(build, classes):
     """Sixteen bits are computed in 32, so that this is a test of float32 too."""
     signs = 1e4 * np.sign(draws((2, classes), seed=1))
     rows = np.concatenate([extremes(classes), draws((2, classes)), signs])
-    labels = jnp.asarray(np.resize([0, classes - 1, 1, classes // 2, 1], len(rows)))
-    for found in program(build(classes))(jnp.asarray(rows, jnp.bfloat16), labels):
+    labels = np.resize([0, classes - 1, 1, classes // 2, 1], len(rows))
+    for found in mapped(build(classes))(jnp.asarray(rows[None], jnp.bfloat16), labels[None]):
         assert found.dtype == jnp.bfloat16
         assert np.all(np.isfinite(np.asarray(found, np.float32)))
 
@@ -83,19 +99,18 @@ def test_hessian_is_finite_and_symmetric(build):
 
 
 def test_float32_agrees_with_float64(build, name):
-    logits, labels = draws((ROWS, K)), np.arange(ROWS) % K
-    single = jax.tree.map(np.asarray, program(build(K))(jnp.asarray(logits), labels))
-    double = in_float64(build(K), logits, labels)
+    single = jax.tree.map(np.asarray, mapped(build(K))(*spread()))
+    double = in_float64(build(K), *spread())
     np.testing.assert_allclose(single[0], double[0], rtol=1e-5, atol=1e-7)
     # relative to the gradient of the example, which is what a step sees
-    size = np.max(np.abs(double[2]), axis=1, keepdims=True)
-    np.testing.assert_allclose(single[2] / size, double[2] / size, atol=LOOSER.get(name, 1e-5))
+    size = np.max(np.abs(double[1]), axis=-1, keepdims=True)
+    np.testing.assert_allclose(single[1] / size, double[1] / size, atol=LOOSER.get(name, 1e-5))
 
 
 def test_gradient_is_the_slope_of_the_value(build):
-    logits, direction = (draws((ROWS, K), seed).astype(np.float64) for seed in (0, 1))
-    labels, step = np.arange(ROWS) % K, 1e-5
-    slope = np.sum(in_float64(build(K), logits, labels)[2] * direction, axis=1)
+    logits, labels = spread()
+    logits, direction, step = logits.astype(np.float64), spread(seed=1)[0].astype(np.float64), 1e-5
+    slope = np.sum(in_float64(build(K), logits, labels)[1] * direction, axis=-1)
     ahead, behind = (
         in_float64(build(K), logits + sign * step * direction, labels)[0] for sign in (1, -1)
     )
@@ -114,6 +129,7 @@ def test_bad_input_is_refused(build):
         loss(logits, jnp.array([-1, K]))
     with pytest.raises(ValueError, match=r"logits must have shape .* K >= 2, got \(2, 1\)"):
         loss(jnp.zeros((2, 1)), jnp.array([0, 0]))
-    labels = np.arange(ROWS) - 1  # the first is too small, and from the eleventh on too large
-    unseen = program(loss)(jnp.zeros((ROWS, K)), jnp.asarray(labels))[0]
+    # the first is too small, and from the eleventh on too large
+    labels = np.arange(40).reshape(SHAPE) - 1
+    unseen = batched(loss)(np.zeros((*SHAPE, K), np.float32), labels)
     assert np.array_equal(np.isnan(unseen), (labels < 0) | (labels >= K))

@@ -114,7 +114,7 @@ CASES = {
 }
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(scope="session", params=CASES)
 def case(request):
     """Each generator in turn, with its closed forms."""
     return CASES[request.param]

@@ -1,5 +1,7 @@
 """Divergences and scores: the paper's identities, in float64, for every generator."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,36 +12,115 @@ import pgeom
 LABELS = np.arange(20) % 4
 
 
+class Found(NamedTuple):
+    """What one program of a generator computed in float64: 20 pairs (q, p), labels for p."""
+
+    divergence: jax.Array
+    divergence_slopes: tuple[jax.Array, jax.Array]  # in q, in p
+    divergence_batched: jax.Array
+    score: jax.Array
+    score_slope: jax.Array
+    score_batched: jax.Array
+    regret: jax.Array
+    risk: jax.Array
+    scores: jax.Array  # of every label, `[20, 4]`
+
+
+@pytest.fixture(scope="module")
+def pairs(points):
+    """The pairs (q, p) of every test, `[20, 4]` each."""
+    return np.roll(points, 1, axis=0), points
+
+
+@pytest.fixture(scope="module")
+def found(case, pairs):
+    """Everything about a generator, compiled at once."""
+    with jax.enable_x64(True):
+        return jax.tree.map(np.asarray, program(case.make())(*pairs, LABELS))
+
+
+def program(F):
+    # jitted, to be traced once for one shape however often it is called
+    divergence, score = jax.jit(pgeom.bregman_divergence(F)), jax.jit(pgeom.bregman_score(F))
+    risk, shape = pgeom.conditional_risk(score), (4, 5, 4)
+
+    @jax.jit
+    def everything(q, p, labels):
+        every_label = jax.vmap(lambda p: score(jnp.broadcast_to(p, (4, 4)), jnp.arange(4)))
+        return Found(
+            *jax.vmap(jax.value_and_grad(divergence, (0, 1)))(q, p),
+            divergence(q.reshape(shape), p.reshape(shape)),
+            *jax.vmap(jax.value_and_grad(score))(p, labels),
+            score(p.reshape(shape), labels.reshape(shape[:2])),
+            pgeom.regret(score)(q, p),
+            risk(q, p),
+            every_label(p),
+        )
+
+    return everything
+
+
 def definition(case, q, p):
     return case.value(q) - case.value(p) - case.gradient(p) @ (q - p)
 
 
-def test_the_divergence_is_its_definition_and_differentiates_in_both(case, points, x64):
-    p, q = jnp.asarray(points), jnp.asarray(np.roll(points, 1, axis=0))
-    divergence = pgeom.bregman_divergence(case.make())
-    value, (in_q, in_p) = jax.jit(jax.vmap(jax.value_and_grad(divergence, (0, 1))))(q, p)
-    expected = [definition(case, *pair) for pair in zip(q, p, strict=True)]
-    np.testing.assert_allclose(value, expected, rtol=1e-8, atol=1e-10)
-    assert np.all(value > 0)
-    for i, (a, b) in enumerate(zip(np.asarray(q), np.asarray(p), strict=True)):
-        slope = case.gradient(a) - case.gradient(b)
+def test_the_divergence_is_its_definition_and_differentiates_in_both(case, found, pairs):
+    expected = [definition(case, *pair) for pair in zip(*pairs, strict=True)]
+    np.testing.assert_allclose(found.divergence, expected, rtol=1e-8, atol=1e-10)
+    assert np.all(found.divergence > 0)
+    in_q, in_p = found.divergence_slopes
+    for i, (q, p) in enumerate(zip(*pairs, strict=True)):
+        slope = case.gradient(q) - case.gradient(p)
         np.testing.assert_allclose(in_q[i], slope, rtol=1e-8, atol=1e-8)
-        hessian = case.hessian(b)
+        hessian = case.hessian(p)
         size = np.max(np.abs(hessian))
-        np.testing.assert_allclose(in_p[i], hessian @ (b - a), rtol=1e-10, atol=1e-10 * size)
+        np.testing.assert_allclose(in_p[i], hessian @ (p - q), rtol=1e-10, atol=1e-10 * size)
 
 
-def test_the_score_and_its_gradient(case, points, x64):
-    score = pgeom.bregman_score(case.make())
-    value, gradient = jax.jit(jax.vmap(jax.value_and_grad(score)))(jnp.asarray(points), LABELS)
+def test_the_score_and_its_gradient(case, found, points):
     for i, (p, y) in enumerate(zip(points, LABELS, strict=True)):
         to_vertex = p - np.eye(4)[y]
         hessian = case.hessian(p)
         size = np.max(np.abs(hessian))
-        np.testing.assert_allclose(gradient[i], hessian @ to_vertex, atol=1e-10 * size)
+        np.testing.assert_allclose(found.score_slope[i], hessian @ to_vertex, atol=1e-10 * size)
     near_vertex = (1 - 1e-12) * np.eye(4) + 1e-12 / 4  # where every closed form is finite
     expected = [definition(case, near_vertex[y], p) for p, y in zip(points, LABELS, strict=True)]
-    np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found.score, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_regret_is_the_divergence(found, pairs):
+    np.testing.assert_allclose(found.regret, found.divergence, rtol=1e-9, atol=1e-10)
+    assert np.all(found.regret > 0)
+    np.testing.assert_allclose(found.risk, np.sum(pairs[0] * found.scores, axis=1), rtol=1e-12)
+
+
+def test_leading_dimensions_and_vmap_agree(found):
+    for batched, mapped in (
+        (found.divergence_batched, found.divergence),
+        (found.score_batched, found.score),
+    ):
+        assert batched.shape == (4, 5)
+        np.testing.assert_allclose(batched.ravel(), mapped, rtol=1e-12, atol=1e-14)
+
+
+def test_scores_differentiate_twice(case, points, x64):
+    """The Hessian in logits is the slope of the closed form of the gradient, J(p)H(p)(p − e_y)."""
+
+    def gradient(z, y):
+        p = np.exp(z) / np.sum(np.exp(z))
+        slope = case.hessian(p) @ (p - np.eye(4)[y])
+        return p * (slope - p @ slope)
+
+    def difference(z, y, k, step=4e-3):
+        """∂/∂z_k by central differences of sixth order."""
+        ahead = (gradient(z + m * step * np.eye(4)[k], y) for m in (1, -1, 2, -2, 3, -3))
+        return np.dot([45, -45, -9, 9, 1, -1], np.stack([*ahead])) / (60 * step)
+
+    logits = np.log(points)
+    loss = pgeom.on_logits(pgeom.bregman_score(case.make()))
+    found = jax.jit(jax.vmap(jax.hessian(loss)))(logits, LABELS)
+    expected = [[difference(*row, k) for k in range(4)] for row in zip(logits, LABELS, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
 def test_the_gradient_of_the_score_holds_on_the_boundary():
@@ -50,34 +131,6 @@ def test_the_gradient_of_the_score_holds_on_the_boundary():
     entropy = pgeom.on_logits(pgeom.bregman_score(lambda p: jnp.sum(p * jnp.log(p))))
     slope = jax.jit(jax.grad(entropy))(jnp.array([200.0, 0.0, 0.0]), 1)
     np.testing.assert_allclose(slope, [1.0, -1.0, 0.0], atol=1e-6)
-
-
-def test_regret_is_the_divergence(case, points, x64):
-    F = case.make()
-    eta, p = jnp.asarray(points), jnp.asarray(np.roll(points, 3, axis=0))
-    score = pgeom.bregman_score(F)
-    parts = (pgeom.regret(score), pgeom.bregman_divergence(F), pgeom.conditional_risk(score))
-    found, expected, risk = jax.jit(lambda eta, p: [f(eta, p) for f in parts])(eta, p)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
-    assert np.all(found > 0)
-    per_label = jax.jit(jax.vmap(lambda y: score(p, jnp.full(len(p), y))))(jnp.arange(4))
-    np.testing.assert_allclose(risk, np.sum(points * per_label.T, axis=1), rtol=1e-12)
-
-
-def test_scores_differentiate_twice(case, points, x64):
-    """The Hessian in logits is that of the definition, differentiated without our rules."""
-    F = case.make()
-
-    def plain(z, y):
-        p = jax.nn.softmax(z)
-        e = jnp.where(jnp.arange(4) == y, 1.0, 1e-300)
-        return F(e) - F(p) - jnp.dot(jax.grad(F)(p), e - p)
-
-    logits = jnp.asarray(np.log(points))
-    loss = pgeom.on_logits(pgeom.bregman_score(F))
-    both = jax.jit(jax.vmap(lambda z, y: (jax.hessian(loss)(z, y), jax.hessian(plain)(z, y))))
-    found, expected = both(logits, LABELS)
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
 def test_the_value_keeps_its_derivative_inside_other_derivatives():
@@ -121,33 +174,20 @@ def test_named_scores(points, x64):
             lambda p, y: np.sum(np.sqrt(p)) + 1 / np.sqrt(p[y]) - 2,
         ),
     }
-    for F, formula in named.values():
-        found = jax.jit(pgeom.bregman_score(F))(jnp.asarray(points), LABELS)
-        expected = [formula(p, y) for p, y in zip(points, LABELS, strict=True)]
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_leading_dimensions_jit_and_vmap(case):
-    p = jnp.asarray(np.random.default_rng(0).dirichlet(np.ones(4), size=(2, 3)), jnp.float32)
-    q, labels = jnp.roll(p, 1, axis=1), jnp.arange(6).reshape(2, 3) % 4
-    divergence, score = pgeom.bregman_divergence(case.make()), pgeom.bregman_score(case.make())
-
-    @jax.jit
-    def batched_and_mapped(p, q, labels):
-        mapped = jax.vmap(jax.vmap(lambda p, q, y: (divergence(q, p), score(p, y))))
-        return (divergence(q, p), score(p, labels)), mapped(p, q, labels)
-
-    for batched, mapped in zip(*batched_and_mapped(p, q, labels), strict=True):
-        assert batched.shape == (2, 3)
-        np.testing.assert_allclose(batched, mapped, rtol=1e-5, atol=1e-7)
+    scores = {name: pgeom.bregman_score(F) for name, (F, _) in named.items()}
+    found = jax.jit(lambda p, y: {name: score(p, y) for name, score in scores.items()})
+    for name, values in found(points, LABELS).items():
+        expected = [named[name][1](p, y) for p, y in zip(points, LABELS, strict=True)]
+        np.testing.assert_allclose(values, expected, rtol=1e-9, err_msg=name)
 
 
 def test_dtypes_come_back():
     score = pgeom.bregman_score(lambda p: jnp.sum(p**3))
+    divergence = pgeom.bregman_divergence(lambda p: jnp.sum(p**2))
     for dtype in (jnp.bfloat16, jnp.float16, jnp.float32):
         p = jnp.array([0.5, 0.25, 0.25], dtype)
-        assert score(p, 0).dtype == dtype
-        assert pgeom.bregman_divergence(lambda p: jnp.sum(p**2))(p, p[::-1]).dtype == dtype
+        for found in jax.jit(lambda p: (score(p, 0), divergence(p, p[::-1])))(p):
+            assert found.dtype == dtype and found > 0
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])

@@ -64,6 +64,7 @@ def test_mixed_second_derivatives_agree_in_both_orders(parameterised_case, x64):
     flat, unravel = ravel_pytree(leaves)
     z = jnp.array([0.3, -1.0, 0.8, 0.2])
 
+    @jax.jit  # to be traced once, however often it is called
     def loss(theta, z):
         F = jax.tree.unflatten(structure, unravel(theta))
         return on_logits(bregman_score(F))(z, 2)

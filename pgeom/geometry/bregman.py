@@ -60,13 +60,15 @@ def bregman_score(F: Generator) -> Score:
       `score(p[..., K], labels[...]) -> [...]`, Eq. (score).
     """
 
-    def example(p, label):
-        p = simplex.interior(p)
+    def of_interior(p, label):
         e_y, d = simplex.towards_vertex(p, label)
         return _divergence(F, simplex.interior(e_y), p, d)
 
+    def example(p, label):
+        return of_interior(simplex.interior(p), label)
+
     score = edge.over_examples(example, name="p")
-    score.generator = F
+    score.generator, score.of_interior = F, of_interior
     return score
 
 

@@ -31,9 +31,10 @@ def _tanh(v: jax.Array) -> jax.Array:
 
 @_tanh.defjvp
 def _tanh_jvp(primals, tangents):
-    # By hand because 1 − tanh² is rounding on a saturated ridge; sech² as a product is exact.
+    # By hand because 1 − tanh² is rounding on a saturated ridge; sech² as a quotient is exact.
     (v,), (v_dot,) = primals, tangents
-    return _tanh(v), 4 * jax.nn.sigmoid(2 * v) * jax.nn.sigmoid(-2 * v) * v_dot
+    E = jnp.exp(-2 * jnp.abs(v))
+    return _tanh(v), 4 * E / (1 + E) ** 2 * v_dot
 
 
 def divergence(v: jax.Array, h: jax.Array) -> jax.Array:
@@ -46,24 +47,26 @@ def divergence(v: jax.Array, h: jax.Array) -> jax.Array:
     which for small κ is S(e^κ − 1 − κ) − φ(S(e^κ − 1)) with φ(x) = x − log(1 + x): a difference
     that never cancels more than half, because S ≤ ½.
     """
-    S = jax.nn.sigmoid(-2 * jnp.abs(v))
+    a = 2 * jnp.abs(v)
+    E = jnp.exp(-a)
+    S = E / (1 + E)
     kappa = jnp.where(v > 0, -2 * h, 2 * h)
     small = jnp.abs(kappa) < 0.5
     k = jnp.where(small, kappa, 0.0)
-    near = S * _expm1_minus(k) - _minus_log1p(S * jnp.expm1(k))
-
-    capped = jnp.clip(kappa, -60.0, 60.0)  # beyond, S e^κ may overflow and e^{−κ} is gone
-    moderate = jnp.log1p(S * jnp.expm1(capped))
-    log_S = -jax.nn.softplus(2 * jnp.abs(v))
-    far = jnp.where(kappa < 60.0, moderate, jax.nn.softplus(log_S + kappa)) - S * kappa
-    return jnp.where(small, near, far)
+    excess = _expm1_minus(k)
+    near = S * excess - _minus_log1p(S * (k + excess))
+    # where S e^κ may overflow, log(1 − S + S e^κ) = log(1 + e^{κ−a}) − log(1 + E)
+    moderate, beyond = kappa < 60.0, kappa - a
+    grown = jnp.where(moderate, S * jnp.expm1(jnp.minimum(kappa, 60.0)), jnp.exp(-jnp.abs(beyond)))
+    offset = jnp.where(moderate, 0.0, jnp.maximum(beyond, 0.0) - jnp.log1p(E))
+    return jnp.where(small, near, offset + jnp.log1p(grown) - S * kappa)
 
 
 def _expm1_minus(x: jax.Array) -> jax.Array:
     """eˣ − 1 − x for |x| < ½, by its series."""
     series = jnp.ones_like(x)
-    for k in range(14, 2, -1):
-        series = 1 + series * x / k
+    for k in range(_terms(x, single=8, double=14), 2, -1):
+        series = 1 + series * x * (1 / k)
     return series * x**2 / 2
 
 
@@ -74,7 +77,13 @@ def _minus_log1p(x: jax.Array) -> jax.Array:
     φ = xs − 2(s³/3 + s⁵/5 + …).
     """
     s = x / (2 + x)
+    square = s**2
     series = jnp.zeros_like(x)
-    for k in range(19, 1, -2):
-        series = (series + 1 / k) * s**2
+    for k in range(_terms(x, single=9, double=19), 1, -2):
+        series = (series + 1 / k) * square
     return s * (x - 2 * series)
+
+
+def _terms(x: jax.Array, *, single: int, double: int) -> int:
+    """How far a series goes until its next term is below the rounding of x."""
+    return double if x.dtype == jnp.float64 else single

@@ -33,12 +33,13 @@ def on_logits(score: Score, temperature=1.0) -> Loss:
     edge.scalar("temperature", temperature)
     edge.positive("temperature", temperature)
     of_logits = getattr(getattr(score, "generator", None), "score_on_logits", None)
+    of_interior = getattr(score, "of_interior", score)
 
     def example(logits, label):
         logits = logits / jnp.asarray(temperature, logits.dtype)
         if of_logits is not None:
             return of_logits(logits, label)
-        return score(_softmax(logits), label)
+        return of_interior(_softmax(logits), label)
 
     return edge.over_examples(example)
 
@@ -109,11 +110,11 @@ def _softmax(logits: jax.Array) -> jax.Array:
 @_softmax.defjvp
 def _softmax_jvp(primals, tangents):
     # By hand because next to a vertex the Jacobian takes off what a score's gradient has in common
-    # over classes by a difference that loses every digit. Moving the largest entry by minus what
-    # the others move subtracts that class's component first, and exactly.
+    # over classes by a difference that loses every digit. Moving the entry next to one by minus
+    # what the others move subtracts that class's component first, and exactly.
     (logits,), (logits_dot,) = primals, tangents
     p = _softmax(logits)
     moved = p * (logits_dot - jnp.dot(p, logits_dot))
-    largest = jnp.arange(p.shape[-1]) == jnp.argmax(p)
-    others = jnp.where(largest, 0.0, moved)
-    return p, jnp.where(largest, -jnp.sum(others), others)
+    dominant = p > 0.5
+    others = jnp.where(dominant, 0.0, moved)
+    return p, jnp.where(dominant, -jnp.sum(others), others)

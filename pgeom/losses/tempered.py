@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from pgeom import edge
-from pgeom.geometry.simplex import pick
+from pgeom.geometry.simplex import largest, pick
 from pgeom.geometry.tempered import expm1, expm1_ratio, log_of_tempered_exp
 
 MOST_STEPS = 64  # of the normaliser's Newton iteration, which needs three to twelve
@@ -72,7 +72,7 @@ def normaliser(logits: jax.Array, t: float) -> jax.Array:
 
 def _normaliser_below(z, t):
     """λ(z) ≥ 0 for logits of maximum 0, to the last digits also where it is small."""
-    largest = jnp.arange(z.shape[-1]) == jnp.argmax(z)
+    top = largest(z)
 
     @jax.custom_jvp
     def solve(z):
@@ -83,7 +83,7 @@ def _normaliser_below(z, t):
         def newton(state):
             steps, lam, _ = state
             log_p = log_of_tempered_exp(z - lam, t)
-            excess = jnp.sum(jnp.where(largest, expm1(log_p), jnp.exp(log_p)))  # Σp − 1
+            excess = jnp.sum(jnp.where(top, expm1(log_p), jnp.exp(log_p)))  # Σp − 1
             slope = jnp.sum(jnp.exp(t * log_p)) / (1 + excess)
             log_total = jnp.log1p(excess)
             change = log_total * expm1_ratio((t - 1) * log_total) / slope

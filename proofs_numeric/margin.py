@@ -49,19 +49,20 @@ def checks(
 ) -> list[Check]:
     """Every check of the two ranges on K classes, with the formulas under test."""
     starts = np.concatenate([np.eye(K)[:4], probes.draws(K, count=3, seed=7)])
-    formulas = {"margin_range": margin_range, "penalty_range": penalty_range, "penalty": penalty}
-    found, ranges = _search(starts, np.array(PARAMETERS), **formulas)
+    ranges = {"margin_range": margin_range, "penalty_range": penalty_range}
+    found = _search(starts, np.array(PARAMETERS), penalty=penalty)
+    stated = _ranges(K, np.array(PARAMETERS), **ranges)
     rows = []
     for i, (tau, kappa, nu) in enumerate(PARAMETERS):
         seen = Extremes(*(float(values[i]) for values in found))
-        limits = [float(values[i]) for values in ranges]
+        limits = [float(values[i]) for values in stated]
         how = f"K={K}, τ={tau}, κ={kappa}, ν={nu}: "
         rows += within(seen, limits, f"{how}ascents from {len(starts)} starts")
         rows += at_vertices(seen, limits, f"{how}y = 1 at e₁ and e₂")
         # the gradient has a size of the order of one, and its rounding is all that is allowed
         bend = {"observed": seen.bend, "sharp": 1e-14}
         rows.append(below("r is convex (∇r is monotone)", "§1.2", how=f"{how}ascents", **bend))
-    return rows + in_float32(K, **formulas)
+    return rows + in_float32(K, **ranges, penalty=penalty)
 
 
 def within(seen: Extremes, limits, how: str) -> list[Check]:
@@ -110,11 +111,24 @@ def in_float32(K: int, *, margin_range, penalty_range, penalty) -> list[Check]:
     return [finite(claim, RANGE, values=values, how=how)]
 
 
-@partial(quick_jit, static_argnames=("margin_range", "penalty_range", "penalty"))
-def _search(starts, parameters, *, margin_range, penalty_range, penalty):
-    """The fields of `Extremes` and the ranges, an array each over the rows τ, κ, ν."""
-    K = starts.shape[1]
-    label, corners = jnp.array(0), jnp.eye(K)[:2]
+@partial(quick_jit, static_argnames=("K", "margin_range", "penalty_range"))
+def _ranges(K, parameters, *, margin_range, penalty_range):
+    """m_min, m_max, r_min and C_r, an array each over the rows τ, κ, ν."""
+
+    def one(parameters):
+        tau, kappa, nu = parameters
+        return *margin_range(K, tau=tau), *penalty_range(K, tau=tau, kappa=kappa, nu=nu)
+
+    return jax.vmap(one)(parameters)
+
+
+@partial(quick_jit, static_argnames="penalty")
+def _search(starts, parameters, *, penalty):
+    """The fields of `Extremes`, an array each over the rows τ, κ, ν."""
+    label, corners = jnp.array(0), jnp.eye(starts.shape[1])[:2]
+    of_range = [[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 1.0, 0.0]]
+    choices = jnp.array(of_range + [[0.0, 0.0, 1.0]] * len(starts[::2]))
+    centres = jnp.concatenate([starts[:4], starts[::2]])  # of no matter to the first four
 
     def one(parameters):
         tau, kappa, nu = parameters
@@ -125,18 +139,18 @@ def _search(starts, parameters, *, margin_range, penalty_range, penalty):
         def r(p):
             return penalty(p, label, tau=tau, kappa=kappa, nu=nu)
 
-        def bend(q):
-            """−⟨∇r(p) − ∇r(q), p − q⟩, positive somewhere unless r is convex."""
+        def extreme(choice, q):
+            """Of ±m, ±r, or −⟨∇r(p) − ∇r(q), p − q⟩, positive somewhere unless r is convex."""
             at_q = jax.grad(r)(q)
-            return probes.highest(lambda p: -jnp.dot(jax.grad(r)(p) - at_q, p - q), starts).value
 
-        def extreme(choice):
-            return probes.highest(lambda p: jnp.dot(choice, jnp.stack([m(p), r(p)])), starts).value
+            def chosen(p):
+                value, slope = jax.value_and_grad(r)(p)
+                return jnp.dot(choice, jnp.stack([m(p), value, -jnp.dot(slope - at_q, p - q)]))
 
-        signs = jnp.array([[-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]])
-        extremes = jax.vmap(extreme)(signs) * jnp.array([-1.0, 1.0, -1.0, 1.0])
-        bends = jnp.max(jax.vmap(bend)(starts[::2]))
-        seen = (*extremes, bends, *jax.vmap(m)(corners), *jax.vmap(r)(corners))
-        return seen, (*margin_range(K, tau=tau), *penalty_range(K, tau=tau, kappa=kappa, nu=nu))
+            return probes.highest(chosen, starts).value
+
+        low_m, high_m, low_r, high_r, *bends = jax.vmap(extreme)(choices, centres)
+        seen = (-low_m, high_m, -low_r, high_r, jnp.max(jnp.stack(bends)))
+        return *seen, *jax.vmap(m)(corners), *jax.vmap(r)(corners)
 
     return jax.vmap(one)(parameters)

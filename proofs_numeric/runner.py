@@ -5,6 +5,7 @@
 """
 
 import difflib
+import gc
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -98,7 +99,11 @@ def check_classes(classes: tuple[int, ...]) -> None:
 
 
 def configure() -> None:
-    """float64; little optimisation, because compilation takes most of the time; a cache of it."""
+    """float64; little optimisation, because compilation takes most of the time; a cache of it.
+
+    Tracing makes many objects and leaves little garbage, so that it is looked for less often.
+    """
+    gc.set_threshold(100_000)
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_disable_most_optimizations", True)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pgeom" / "jax"

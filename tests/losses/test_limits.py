@@ -148,12 +148,17 @@ def test_limit(name):
 
 def test_the_penalty_of_apms_is_weighted_by_the_schedule():
     z, y = jnp.asarray(LOGITS), jnp.asarray(LABELS)
-    core = jax.jit(pgeom.hpg(**ridges()))(z, y)
-    r = jax.jit(lambda p, y: pgeom.margin.penalty(p, y, tau=0.1, kappa=0.2, nu=0.1))
-    penalty = r(jax.nn.softmax(z), y)
-    for step, power, weight in ((0, 1.0, 0.7), (4, 1.0, 0.42), (5, 2.0, 0.175)):
-        found = jax.jit(annealed(0.7, step, power=power))(z, y)
-        np.testing.assert_allclose(found, core + weight * penalty, rtol=1e-5)
+    weights = {(0, 1.0): 0.7, (4, 1.0): 0.42, (5, 2.0): 0.175}  # of a step and a power
+
+    @jax.jit
+    def every(z, y):
+        penalty = pgeom.margin.penalty(jax.nn.softmax(z), y, tau=0.1, kappa=0.2, nu=0.1)
+        found = [annealed(0.7, step, power=power)(z, y) for step, power in weights]
+        return found, pgeom.hpg(**ridges())(z, y), penalty
+
+    found, core, penalty = every(z, y)
+    for values, weight in zip(found, weights.values(), strict=True):
+        np.testing.assert_allclose(values, core + weight * penalty, rtol=1e-5)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 3.0])
@@ -177,9 +182,6 @@ def test_a_users_own_score_is_a_loss():
 def test_apms_of_the_catalogue_is_its_hpg_at_zero():
     stats = ClassStats(jnp.full(K, 5.0), jnp.asarray(LOGITS[:K]))
     off = Annealing(step=3, beta0=0.0, horizon=10)
-    pair = [
-        jax.jit(lambda z, y, b=build: b(stats)(z, y, off))
-        for build in (catalogue.apms, catalogue.hpg)
-    ]
-    found, expected = (loss(jnp.asarray(LOGITS), LABELS) for loss in pair)
+    both = jax.jit(lambda *zy: [f(stats)(*zy, off) for f in (catalogue.apms, catalogue.hpg)])
+    found, expected = both(LOGITS, LABELS)
     np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.data import label_noise, long_tail, sources, splits
-from pgeom.geometry.class_structure import capm_matrix
 from pgeom.losses import catalogue
 from pgeom.types import ClassStats
 
@@ -68,7 +67,5 @@ def _source(dataset: str) -> sources.Source:
 
 @jax.jit
 def _matrix(stats: ClassStats) -> jax.Array:
-    """A with the catalogue's constants, which are the defaults of its own builder."""
-    weights = {name: catalogue.capm.__kwdefaults__[name] for name in ("lam", "gamma", "delta")}
-    factor = jnp.asarray(catalogue.low_rank_factor(stats.counts.shape[0]), jnp.float32)
-    return capm_matrix(stats, low_rank=factor, mean_curvature=catalogue.MEAN_CURVATURE, **weights)
+    """A with the catalogue's constants."""
+    return catalogue.capm_generator(stats).A

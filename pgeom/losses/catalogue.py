@@ -32,6 +32,7 @@ GEOMETRY_SEED = 2025  # fixed, and independent of every data and model seed
 # The paper states none of the constants marked ◇; they were fitted to its published tables.
 MEAN_CURVATURE = 2.0  # ◇ the common target of CAPM and HPG, that of the Brier score
 BETA0 = 0.2  # ◇ the initial coefficient of APMS
+MARGIN = {"tau": 0.1, "kappa": 0.2, "nu": 0.1}  # ◇ of APMS
 
 
 def low_rank_factor(K: int) -> np.ndarray:
@@ -41,10 +42,10 @@ def low_rank_factor(K: int) -> np.ndarray:
     return 0.2 * draws / np.sqrt(rank)
 
 
-def capm(
+def capm_generator(
     stats: ClassStats, *, lam=1.0, gamma=1.0, delta=0.2, low_rank=True
-) -> CatalogueLoss:  # ◇ λ, γ, δ
-    """CAPM with the matrix of this training partition."""
+) -> Quadratic:  # ◇ λ, γ, δ
+    """CAPM's generator, with the matrix of this training partition."""
     K = stats.counts.shape[0]
     factor = low_rank_factor(K) if low_rank else np.zeros((K, 0))
     A = capm_matrix(
@@ -56,7 +57,12 @@ def capm(
         mean_curvature=MEAN_CURVATURE,
     )
     # definite by construction: no need to look at A, which is traced in the trainer
-    return _steady(proper.on_logits(bregman_score(Quadratic(A))))
+    return Quadratic(A)
+
+
+def capm(stats: ClassStats, **terms) -> CatalogueLoss:
+    """CAPM, with the terms of its generator."""
+    return _steady(proper.on_logits(bregman_score(capm_generator(stats, **terms))))
 
 
 @cache
@@ -81,14 +87,12 @@ def hpg(stats: ClassStats, *, ridges: int = 4) -> CatalogueLoss:
 
 
 def apms(stats: ClassStats) -> CatalogueLoss:
-    """APMS on the HPG core: ◇ τ = ν = 0.1, κ = 0.2, q = 1."""
+    """APMS on the HPG core, annealed linearly."""
     F = hpg_generator(stats.counts.shape[0])
 
     def loss(logits, labels, annealing):
-        at_step = proper.apms(
-            F, tau=0.1, kappa=0.2, nu=0.1, beta0=annealing.beta0, horizon=annealing.horizon
-        )
-        return at_step(logits, labels, annealing.step)
+        schedule = {"beta0": annealing.beta0, "horizon": annealing.horizon}
+        return proper.apms(F, **MARGIN, **schedule)(logits, labels, annealing.step)
 
     return loss
 

@@ -47,10 +47,11 @@ class Network:
 
     inputs: int
     classes: int
+    hidden: int | None = None  # the protocol's width where none is given
 
     @property
     def width(self) -> int:
-        return 96 if self.inputs >= 24 else 64
+        return self.hidden or (96 if self.inputs >= 24 else 64)
 
     @property
     def module(self) -> MLP:

@@ -1,0 +1,32 @@
+"""The figure of the speed study."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.figures.style import figure_of, save
+
+AXES = {
+    "seeds": "seeds",
+    "losses": "losses in the program",
+    "devices": "devices (CPU cores)",
+    "width": "hidden width",
+}
+
+
+def growth(rows: pd.DataFrame, path: Path) -> list[Path]:
+    """Cost of a run, and how fast it computes, against the size of the job."""
+    size = (9.5, 3.6)
+    with figure_of(2, len(AXES), size, sharex="col", sharey="row") as (figure, axes):
+        for (top, bottom), (what, label) in zip(axes.T, AXES.items(), strict=True):
+            own = rows[rows["what"] == what]
+            for axis, field in ((top, "seconds_a_run"), (bottom, "gflops")):
+                axis.plot(own["value"], own[field], "o-", color="#0072B2", markersize=4)
+                axis.set_yscale("log")
+            bottom.set_xscale("log")
+            bottom.set_xticks(own["value"], [str(value) for value in own["value"]])
+            bottom.minorticks_off()
+            bottom.set_xlabel(label)
+        axes[0, 0].set_ylabel("seconds a run\n(lower is better)")
+        axes[1, 0].set_ylabel("GFLOP/s\n(higher is better)")
+        return save(figure, path)

@@ -1,0 +1,1 @@
+"""How fast the digits job is, against other ways to write it, and how its cost grows."""

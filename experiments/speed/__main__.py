@@ -1,0 +1,90 @@
+"""pgeom against other ways to do the digits job: `python -m experiments.speed`."""
+
+import importlib.util
+import json as json_format
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from experiments import cli
+from experiments.protocol import Training, UsageError, chosen
+
+NEEDS_TORCH = ("throughput", "end-to-end")
+NAMES = ("throughput", "end-to-end", "growth", "kernels")
+
+
+def main(
+    parts: tuple[str, ...] = (),
+    seeds: int = 20,
+    epochs: int = Training.epochs,
+    out: Path = Path("results/speed"),
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+) -> None:
+    """Time the digits job side by side, on this machine, in one run; it should be quiet.
+
+    Args:
+        parts: Of throughput, end-to-end, growth and kernels; all if none are given.
+        seeds: How many; a quarter and five times as many are used too.
+        epochs: How many each run is trained.
+        out: The folder for the tables, the figure and speed.json.
+        json: Print the measurements as JSON, and nothing else, on stdout.
+    """
+    parts = chosen("part", parts, NAMES)
+    for name, value in (("seeds", seeds), ("epochs", epochs)):
+        if value < 1:
+            raise UsageError(f"--{name} must be at least 1, got {value}")
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out must be a folder, but {str(out)!r} is a file")
+    if set(parts) & set(NEEDS_TORCH) and importlib.util.find_spec("torch") is None:
+        raise UsageError(
+            f"{' and '.join(NEEDS_TORCH)} need PyTorch: pip install -e '.[bench]', or ask for "
+            "--parts growth kernels"
+        )
+    cli.prepare_devices(None)
+    console = Console(stderr=json)
+    measured = _measure(parts, seeds, epochs, console)
+    agreed = _report(measured, out, console)
+    if json:
+        print(json_format.dumps(measured, indent=2))
+    if not agreed:
+        print("the contenders' test NLLs do not agree: they do not do one job", file=sys.stderr)
+        sys.exit(1)
+
+
+def _measure(parts, seeds: int, epochs: int, console: Console) -> dict[str, list[dict]]:
+    """The rows of each part."""
+    from experiments.speed.study import PARTS, Workshop
+
+    with tempfile.TemporaryDirectory() as folder, console.status("") as status:
+        workshop = Workshop(Path(folder), status.update)
+        return {name: list(PARTS[name](workshop, seeds, epochs)) for name in parts}
+
+
+def _report(measured: dict[str, list[dict]], out: Path, console: Console) -> bool:
+    """Print and write the tables and the figure; whether the contenders agree."""
+    import pandas as pd
+
+    from experiments import tables
+    from experiments.figures.speed import growth
+    from experiments.speed.grids import GRIDS, agree
+
+    frames = {name: pd.DataFrame(rows) for name, rows in measured.items()}
+    grids = [GRIDS[name](frame) for name, frame in frames.items()]
+    for grid in grids:
+        console.print(tables.to_rich(grid))
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "speed.md").write_text("\n".join(map(tables.to_markdown, grids)))
+    (out / "speed.json").write_text(json_format.dumps(measured, indent=2) + "\n")
+    written = [out / "speed.md", out / "speed.json"]
+    if "growth" in frames:
+        written += growth(frames["growth"], out / "growth")
+    console.print(f"written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
+    return "throughput" not in frames or agree(frames["throughput"])
+
+
+if __name__ == "__main__":
+    cli.start(main, "experiments.speed")

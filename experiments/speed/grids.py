@@ -1,0 +1,124 @@
+"""The tables of the speed study."""
+
+import numpy as np
+import pandas as pd
+
+from experiments.speed.study import CONTENDERS, EAGER, ONE_LOSS, OURS, spread
+from experiments.tables import Grid
+
+AGREEMENT = 0.03  # in mean test NLL
+
+
+def throughput(rows: pd.DataFrame) -> Grid:
+    """Training alone, compile apart: medians over the regimes, which are the repeats."""
+    ours = rows[rows["contender"] == OURS].set_index("regime")
+    lines = []
+    for contender in CONTENDERS:
+        own = rows[rows["contender"] == contender].set_index("regime")
+        rate, least, most = spread(own["runs_a_second"])
+        faster, low, high = spread(ours["runs_a_second"] / own["runs_a_second"])
+        share = np.median(own["gflops"] / own["limit"])
+        compiling = own["compiling"].tolist()
+        lines.append(
+            [
+                contender,
+                f"{rate:.2f} ({least:.2f}–{most:.2f})",
+                "1" if contender == OURS else f"{faster:.2f} ({low:.2f}–{high:.2f})",
+                f"{np.median(own['gflops']):.1f}",
+                f"{100 * share:.0f}%",
+                f"{compiling[0]:.1f}" if compiling[0] else "–",
+                f"{np.median(compiling[1:]):.1f}" if compiling[0] else "–",
+                f"{own['nll'].mean():.3f}",
+            ]
+        )
+    header = ["Way", "Runs a second ↑", "pgeom is faster by", "GFLOP/s ↑", "Of the limit ↑"]
+    header += ["Compile, cold (s)", "Warm (s)", "Test NLL"]
+    title = "training throughput, every epoch trained"
+    return Grid(title, header, lines, set(), _throughput_notes(rows))
+
+
+def _throughput_notes(rows: pd.DataFrame) -> list[str]:
+    rate, least, most = spread(rows["limit"])
+    means = rows.groupby("contender")["nll"].mean()
+    verdict = "agree" if agree(rows) else "DO NOT agree"
+    return [
+        "median over the four regimes, run in turn, with the range; ratios are taken lap by lap",
+        f"limit: the same matrix products alone, {rate:.0f} GFLOP/s ({least:.0f}–{most:.0f})",
+        f"mean test NLLs {verdict} within {AGREEMENT}: they span {np.ptp(means):.3f}",
+    ]
+
+
+def agree(rows: pd.DataFrame) -> bool:
+    """Whether all contenders do the same job, as far as its results can tell."""
+    return bool(np.ptp(rows.groupby("contender")["nll"].mean()) <= AGREEMENT)
+
+
+def end_to_end(rows: pd.DataFrame) -> Grid:
+    """Whole commands, from start to end, with what a user waits for."""
+    lines = []
+    for row in rows.to_dict("records"):
+        for way in ("cold", "warm"):
+            if np.isnan(row.get(way, np.nan)):
+                continue
+            usual = row.get(ONE_LOSS, np.nan)
+            compared = way == "cold" and not np.isnan(usual)
+            lines.append(
+                [
+                    f"{row['seeds']:.0f} seeds, {row['runs']:.0f} runs, {way} cache",
+                    f"{row[way]:.1f}",
+                    f"{row[EAGER]:.1f}",
+                    f"{row[EAGER] / row[way]:.2f}",
+                    f"{usual:.1f}" if compared else "–",
+                    f"{usual / row[way]:.2f}" if compared else "–",
+                ]
+            )
+    header = ["Job", "pgeom (s)", f"{EAGER} (s)", "Ratio ↑", f"{ONE_LOSS} (s)", "Ratio ↑"]
+    notes = [
+        "with early stopping, process start included; pgeom also writes records, tables and "
+        "figures; the others are given their data ready and write nothing"
+    ]
+    return Grid("python -m experiments.noise --dataset digits", header, lines, set(), notes)
+
+
+def growth(rows: pd.DataFrame) -> Grid:
+    """How the cost of a run changes with the size of the job."""
+    header = ["Grown", "To", "Seconds a run ↓", "GFLOP/s ↑", "Compile (s)", "Peak memory (GiB)"]
+    lines = [
+        [
+            row.what,
+            str(row.value),
+            f"{row.seconds_a_run:.4f}",
+            f"{row.gflops:.1f}",
+            f"{row.compiling:.1f}",
+            f"{row.peak_gib:.2f}",
+        ]
+        for row in rows.itertuples()
+    ]
+    notes = ["clean digits, every epoch trained; peak memory is of the whole process"]
+    return Grid("growth of the cost", header, lines, set(), notes)
+
+
+def kernels(rows: pd.DataFrame) -> Grid:
+    """Value and gradient of scores beside optax's cross-entropy."""
+    header = ["Classes", "Batch", "Score", "Milliseconds ↓", "Times optax CE ↓", "Memory (MiB) ↓"]
+    lines = [
+        [
+            f"{row.classes:,}",
+            f"{row.batch:,}",
+            row.score,
+            f"{row.milliseconds:.2f}",
+            f"{row.ratio:.2f}",
+            f"{row.bytes / 2**20:.1f}",
+        ]
+        for row in rows.itertuples()
+    ]
+    notes = ["memory: what the program takes beyond its inputs and outputs"]
+    return Grid("value and gradient of a batch", header, lines, set(), notes)
+
+
+GRIDS = {
+    "throughput": throughput,
+    "end-to-end": end_to_end,
+    "growth": growth,
+    "kernels": kernels,
+}

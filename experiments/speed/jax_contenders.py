@@ -1,0 +1,180 @@
+"""The job in JAX: by pgeom's trainer; or one loss at a time, vmapped over seeds, as is usual.
+
+`python -m experiments.speed.jax_contenders trainer job.npz` prints a lap as JSON. Neither cache
+nor devices are set up here but for the trainer: the other runs as JAX comes.
+"""
+
+import json
+import resource
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from experiments import cli
+from experiments.cells import load, prepare
+from experiments.speed.job import Job, Lap, Member, Ridges, read
+from experiments.speed.prepare import DATASET, cells_of, training_of
+from pgeom.evaluation import metrics
+from pgeom.losses import catalogue
+from pgeom.training import early_stopping
+from pgeom.training.mlp import Network
+from pgeom.training.trainer import Setup, compile_programs, sizes_of, train
+from pgeom.types import Annealing, ClassStats
+
+
+def trainer(job: Job, devices: int | None = None) -> Lap:
+    """pgeom: all losses of a member in one program, a member a device."""
+    cells, training, network = cells_of(job), training_of(job), _network(job)
+    builders = tuple(catalogue.GENERAL[loss] for loss in job.losses)
+    setup = Setup(network, builders, job.batch_size, cli.prepare_devices(devices))
+    first = prepare(cells[0], training).training
+    begun = time.perf_counter()
+    programs = compile_programs(setup, sizes_of(first))
+    compiled, nll = time.perf_counter(), []
+    for place in range(0, len(cells), setup.crew):
+        crew = [prepare(cell, training) for cell in cells[place : place + setup.crew]]
+        tasks = [_of_width(one.training, network) for one in crew]
+        for one, trained in zip(crew, train(programs, tasks, job.epochs), strict=True):
+            test = trained.logits[:, len(one.split.validation.labels) :]
+            nll.append(_nll(test, one.split.test.labels))
+    seconds = time.perf_counter() - compiled
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return Lap(seconds, compiled - begun, float(np.mean(nll)), peak)
+
+
+def _network(job: Job) -> Network:
+    source = load(DATASET)
+    return Network(source.features.shape[1], source.num_classes, job.width)
+
+
+def _of_width(task, network: Network):
+    """The task with first weights of this width, where it is not the protocol's."""
+    if len(task.initial) == network.size:
+        return task
+    return task._replace(initial=network.initial(np.random.default_rng(0)))
+
+
+def _nll(logits, labels) -> np.ndarray:
+    """Test NLLs `[L]` of logits `[L, n, K]`, on the host."""
+    top = logits.max(axis=-1)
+    total = np.log(np.sum(np.exp(logits - top[..., None]), axis=-1)) + top
+    return np.mean(total - logits[:, np.arange(len(labels)), labels], axis=-1)
+
+
+def one_loss(job: Job, stack: Member, ridges: Ridges) -> Lap:
+    """A program a loss, vmapped over the seeds of a regime."""
+    cuts = [slice(first, first + job.seeds) for first in range(0, len(stack.y), job.seeds)]
+    groups = [Member(*(part[cut] for part in stack)) for cut in cuts]
+    seconds, compiling, nll = 0.0, 0.0, []
+    for loss in job.losses:
+        begun = time.perf_counter()
+        start, epoch, score = _programs(job, catalogue.GENERAL[loss], groups[0])
+        compiled = time.perf_counter()
+        for group in groups:
+            state = start(group, jax.random.split(jax.random.key(0), job.seeds))
+            for _ in range(job.epochs):
+                state = epoch(group, state)
+                if np.all(state["stopping"].stopped):
+                    break
+            nll.append(np.asarray(score(group, state)))
+        compiling += compiled - begun
+        seconds += time.perf_counter() - compiled
+    return Lap(seconds, compiling, float(np.mean(nll)))
+
+
+class MLP(nn.Module):
+    """The network with dropout as Flax has it."""
+
+    width: int
+    classes: int
+    rate: float
+
+    @nn.compact
+    def __call__(self, x, training: bool):
+        for _ in range(2):
+            x = nn.relu(nn.Dense(self.width, kernel_init=_uniform)(x))
+            x = nn.Dropout(self.rate, deterministic=not training)(x)
+        return nn.Dense(self.classes, kernel_init=_uniform)(x)
+
+
+def _uniform(key, shape, dtype=jnp.float32):
+    bound = shape[0] ** -0.5
+    return jax.random.uniform(key, shape, dtype, -bound, bound)
+
+
+def _programs(job: Job, build, group: Member):
+    """The compiled first state, epoch and test score of a loss, each vmapped over members."""
+    model = MLP(job.width, group.capm.shape[-1], job.dropout)
+    optimiser = optax.chain(
+        optax.clip_by_global_norm(job.clip),
+        optax.adamw(job.learning_rate, weight_decay=job.weight_decay),
+    )
+    epoch = partial(_epoch, job, model, optimiser, build)
+    start = partial(_start, model, optimiser)
+
+    def score(member, state):
+        return metrics.nll(model.apply(state["best"], member.test_x, training=False), member.test_y)
+
+    keys = jax.random.split(jax.random.key(0), job.seeds)
+    begin = jax.jit(jax.vmap(start)).lower(group, keys).compile()
+    state = begin(group, keys)
+    compiled = (jax.jit(jax.vmap(one)).lower(group, state).compile() for one in (epoch, score))
+    return (begin, *compiled)
+
+
+def _start(model, optimiser, member: Member, key) -> dict:
+    key, init = jax.random.split(key)
+    weights = model.init(init, member.x[:1], training=False)
+    stopping, count = early_stopping.start(), jnp.zeros((), jnp.int32)
+    state = {"weights": weights, "optimiser": optimiser.init(weights), "best": weights}
+    return {**state, "stopping": stopping, "key": key, "count": count}
+
+
+def _epoch(job: Job, model, optimiser, build, member: Member, state: dict) -> dict:
+    examples, rows = len(member.y), job.batch_size
+    hot = jax.nn.one_hot(member.y, model.classes)
+    loss = build(ClassStats(hot.sum(0), hot.T @ member.x / hot.sum(0)[:, None]))
+    horizon = float(job.epochs * -(-examples // rows))
+
+    def step(state, batch):
+        x, y = batch
+        key, dropout = jax.random.split(state["key"])
+        annealing = Annealing(state["count"], job.beta0, horizon)
+
+        def objective(weights):
+            logits = model.apply(weights, x, training=True, rngs={"dropout": dropout})
+            return jnp.mean(loss(logits, y, annealing))
+
+        gradient = jax.grad(objective)(state["weights"])
+        updates, moments = optimiser.update(gradient, state["optimiser"], state["weights"])
+        weights = optax.apply_updates(state["weights"], updates)
+        moved = {"weights": weights, "optimiser": moments, "key": key}
+        return {**state, **moved, "count": state["count"] + 1}, None
+
+    key, shuffle = jax.random.split(state["key"])
+    order = jax.random.permutation(shuffle, examples)
+    x, y, cut = member.x[order], member.y[order], examples // rows * rows
+    full = (x[:cut].reshape(-1, rows, x.shape[1]), y[:cut].reshape(-1, rows))
+    state, _ = jax.lax.scan(step, {**state, "key": key}, full)
+    if cut < examples:
+        state, _ = step(state, (x[cut:], y[cut:]))
+    logits = model.apply(state["weights"], member.validation_x, training=False)
+    rule = early_stopping.Rule(job.minimum, job.patience)
+    nll = metrics.nll(logits, member.validation_y)
+    stopping, improved = early_stopping.update(state["stopping"], nll, rule)
+    best = jax.tree.map(partial(jnp.where, improved), state["weights"], state["best"])
+    return {**state, "stopping": stopping, "best": best}
+
+
+if __name__ == "__main__":
+    name, path, *devices = sys.argv[1:]
+    told = read(Path(path))
+    lap = one_loss(*told) if name == "one_loss" else trainer(told[0], *map(int, devices))
+    print(json.dumps(lap._asdict()))

@@ -76,6 +76,13 @@ def attack_loss(model: Callable, x: jax.Array, labels: jax.Array) -> jax.Array:
 
 def _ascend(model, x, labels, moved, step, epsilon):
     """A signed step from `moved`, back into the ball around x and into [0, 1]."""
-    slope = jax.grad(lambda x: attack_loss(model, x, labels))(moved)
+    slope = jax.grad(lambda x: jnp.sum(_log_odds_against(model(x), labels)))(moved)
     inside = jnp.clip(moved + step * jnp.sign(slope), x - epsilon, x + epsilon)
     return jnp.clip(inside, 0, 1)
+
+
+def _log_odds_against(logits, labels):
+    """u `[n]` with CE = log(1 + eᵘ): of the same sign of slope, which never underflows to zero."""
+    mine = jnp.arange(logits.shape[-1])[None] == labels[:, None]
+    others = jax.nn.logsumexp(jnp.where(mine, -jnp.inf, logits), axis=-1)
+    return others - jnp.sum(jnp.where(mine, logits, 0.0), axis=-1)

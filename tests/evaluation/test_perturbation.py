@@ -96,10 +96,14 @@ def test_the_loss_rises_with_the_steps_of_the_attack(model, digits, monkeypatch)
     assert np.all(np.diff(np.array(losses), axis=0) > 0), losses
 
 
-def test_a_linear_model_is_attacked_exactly():
-    """Against wᵀx the best point of the ball is known, and both attacks find it."""
-    w = jnp.array([[1.0, -2.0, 0.5]])
-    x, labels = jnp.full((1, 3), 0.5), jnp.array([0])
+@pytest.mark.parametrize("confidence", [1.0, 1e3])
+def test_a_linear_model_is_attacked_exactly(confidence):
+    """Against wᵀx the best point of the ball is known, and both attacks find it.
+
+    Also where the model is so sure that the slope of cross-entropy underflows.
+    """
+    w = confidence * jnp.array([[1.0, -2.0, 0.5]])
+    x, labels = jnp.array([[0.9, 0.2, 0.5]]), jnp.array([0])
 
     def model(x):
         score = x @ w.T

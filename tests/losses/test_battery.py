@@ -63,7 +63,6 @@ def test_leading_dimensions_and_vmap_agree(build):
     np.testing.assert_allclose(values, mapped(build(K))(logits, labels)[0], rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["cross_entropy", "hpg", "user-cubic"])
 def test_jit_changes_nothing(build):
     logits, labels = spread()
     plain, found = build(K)(logits, labels), batched(build(K))(logits, labels)
@@ -80,7 +79,7 @@ def test_finite_at_extremes(build):
             assert np.all(np.isfinite(found))
 
 
-@pytest.mark.parametrize("classes", [2, 300])
+@pytest.mark.parametrize("classes", [2, 1000])
 def test_finite_for_few_and_many_classes_in_bfloat16(build, classes):
     """Sixteen bits are computed in 32, so that this is a test of float32 too."""
     signs = 1e4 * np.sign(draws((2, classes), seed=1))

@@ -19,17 +19,6 @@ jax.config.update("jax_disable_most_optimizations", True)
 gc.freeze()
 gc.set_threshold(100_000)
 
-# These wait for one expensive report: a worker of xdist is to run them all.
-OF_THE_REPORT = ("test_page.py", "test_report.py", "test_studies.py")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items):
-    """Keep the tests of a file on one worker of xdist, where they share their fixtures."""
-    for item in items if config.pluginmanager.hasplugin("xdist") else ():
-        group = "report" if item.path.name in OF_THE_REPORT else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
-
 
 @pytest.fixture
 def x64():

@@ -38,10 +38,18 @@ def batched(job: Job, stack: Member, ridges: Ridges) -> Lap:
 def _spread(train, parts) -> Lap:
     """Share the parts out over a process a core; the clock runs while they train."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with ProcessPoolExecutor(cores, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+    with ProcessPoolExecutor(cores, get_context("spawn"), _get_ready) as pool:
         done = list(pool.map(_timed, [train] * len(parts), parts))
     begun, ended, nll = zip(*done, strict=True)
     return Lap(max(ended) - min(begun), 0.0, float(np.mean(np.concatenate(nll))))
+
+
+def _get_ready() -> None:
+    """One thread, and a first step of the optimiser, with which PyTorch loads a second or two."""
+    torch.set_num_threads(1)
+    weight = torch.zeros(1, requires_grad=True)
+    weight.grad = torch.zeros(1)
+    torch.optim.AdamW([weight]).step()
 
 
 def _timed(train, part):

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.protocol import Training, noise_of, stream
-from pgeom.data import label_noise, long_tail, sources, splits
+from experiments.protocol import Training
+from pgeom.data import label_noise, regimes, sources, splits
+from pgeom.data.regimes import stream
 from pgeom.training.epoch import Member
 from pgeom.training.mlp import Network
 from pgeom.training.trainer import Task
@@ -52,7 +53,7 @@ def network_for(dataset: str) -> Network:
 def prepare(cell: Cell, training: Training) -> PreparedCell:
     """Split, thin or corrupt, standardise, and draw the random streams of a cell."""
     source = load(cell.dataset)
-    split, noise = _corrupted(cell, source)
+    split, noise = regimes.partition(source, cell.regime, cell.seed)
     network = network_for(cell.dataset)
     steps = -(-len(noise.labels) // training.batch_size)
     member = Member(
@@ -75,18 +76,6 @@ def prepare(cell: Cell, training: Training) -> PreparedCell:
 
 def _order(cell: Cell, n: int):
     return lambda epoch: stream("order", *cell, epoch).permutation(n).astype(np.int32)
-
-
-def _corrupted(cell: Cell, source) -> tuple[splits.Split, label_noise.NoisyLabels]:
-    """The standardised split of a cell, and its training labels as observed."""
-    raw, K = splits.split(source, cell.seed), source.num_classes
-    kind, level = noise_of(cell.regime)
-    rng = stream("noise", *cell)
-    if kind == "long-tail":
-        kept = long_tail.subsample(raw.train.labels, K, round(100 * level), rng)
-        raw, kind, level = raw._replace(train=splits.take(raw.train, kept)), "clean", 0.0
-    corrupt = label_noise.pair_flip if kind == "pair-flip" else label_noise.symmetric
-    return splits.standardise(raw), corrupt(raw.train.labels, level, K, rng)
 
 
 def _class_stats(features, labels, K: int) -> ClassStats:

@@ -3,15 +3,12 @@
 The paper leaves many constants open. Those marked ◇ it does not state; they were fitted to its
 published tables, so that agreement with them is calibration and not independent evidence.
 
->>> noise_of("symmetric-40")
-('symmetric', 0.4)
+>>> Training().batch_size
+512
 """
 
 import difflib
-import zlib
 from dataclasses import asdict, dataclass
-
-import numpy as np
 
 from pgeom.losses import catalogue
 from pgeom.training import early_stopping
@@ -63,21 +60,6 @@ class Training:
 
     def configuration(self) -> dict:
         return asdict(self)
-
-
-def noise_of(regime: str) -> tuple[str, float]:
-    """The kind of label noise in a regime, and its rate."""
-    kind, _, percent = regime.rpartition("-")
-    return ("clean", 0.0) if regime == "clean" else (kind, int(percent) / 100)
-
-
-def stream(name: str, dataset: str, regime: str, seed: int, *more: int) -> np.random.Generator:
-    """The random stream of that name, for (dataset, regime, seed) and never for a loss.
-
-    Separate for noise, init, order and dropout: drawing more from one changes no other.
-    """
-    words = (zlib.crc32(word.encode()) for word in (name, dataset, regime))
-    return np.random.default_rng([*words, seed, *more])
 
 
 def one_of(kind: str, value: str, known) -> str:

@@ -14,8 +14,9 @@ import numpy as np
 
 from experiments import cli, jobs
 from experiments.cells import Cell, PreparedCell, network_for
-from experiments.protocol import chosen, stream
+from experiments.protocol import chosen
 from experiments.records import Store
+from pgeom.data.regimes import stream
 from pgeom.evaluation import metrics, perturbation
 from pgeom.losses import catalogue
 from pgeom.training.trainer import Trained

@@ -7,10 +7,9 @@
 from functools import cache
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from pgeom.data import label_noise, long_tail, sources, splits
+from pgeom.data import regimes, sources
 from pgeom.losses import catalogue
 from pgeom.types import ClassStats
 
@@ -37,26 +36,15 @@ def experiment_matrices(K: int) -> dict[str, np.ndarray]:
 
 @cache
 def experiment_matrix(dataset: str, regime: str, seed: int) -> np.ndarray:
-    """The matrix A `[K, K]` of one training part.
-
-    The split is the experiments'; label noise and thinning are draws of the same law.
-    """
-    source, rng = _source(dataset), np.random.default_rng([seed, len(regime)])
-    raw, K = splits.split(source, seed), source.num_classes
-    kind, _, amount = regime.rpartition("-")
-    if kind == "long-tail":
-        kept = long_tail.subsample(raw.train.labels, K, int(amount), rng)
-        raw = raw._replace(train=splits.take(raw.train, kept))
-    features, labels = splits.standardise(raw).train
-    if kind in ("symmetric", "pair-flip"):
-        corrupt = label_noise.symmetric if kind == "symmetric" else label_noise.pair_flip
-        labels = corrupt(labels, int(amount) / 100, K, rng).labels
+    """The matrix A `[K, K]` of one training part, the very one that the experiments train with."""
+    source = _source(dataset)
+    split, noise = regimes.partition(source, regime, seed)
     # float32, as in the experiments, whatever the precision of the checks
-    members = np.eye(K, dtype=np.float32)[labels]
+    members = np.eye(source.num_classes, dtype=np.float32)[noise.labels]
     counts = members.sum(axis=0)
+    centroids = members.T @ split.train.features / counts[:, None]
     with jax.enable_x64(False):
-        stats = ClassStats(jnp.asarray(counts), jnp.asarray(members.T @ features / counts[:, None]))
-        A = np.asarray(_matrix(stats), np.float64)
+        A = np.asarray(_matrix(ClassStats(counts, centroids)), np.float64)
     return 0.5 * (A + A.T)  # a quadratic form sees no more; float32 leaves 1e-9 of asymmetry
 
 

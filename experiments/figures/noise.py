@@ -8,8 +8,9 @@ import pandas as pd
 
 from experiments.cells import Cell
 from experiments.figures.style import LOOKS, figure_of, legend_below, save, shown_families
-from experiments.protocol import LABELS, noise_of
+from experiments.protocol import LABELS
 from experiments.records import Store
+from pgeom.data.regimes import noise_of
 from pgeom.evaluation import metrics
 from pgeom.evaluation.metrics import Reliability
 

@@ -1,6 +1,5 @@
-"""The protocol's words: names, seeds, regimes, streams."""
+"""The protocol's words: names and seeds."""
 
-import numpy as np
 import pytest
 
 from experiments.protocol import (
@@ -9,10 +8,8 @@ from experiments.protocol import (
     Training,
     UsageError,
     chosen,
-    noise_of,
     one_of,
     parse_seeds,
-    stream,
 )
 from pgeom.losses import catalogue
 
@@ -43,24 +40,8 @@ def test_bad_seeds(words):
         parse_seeds(words)
 
 
-def test_regimes():
-    assert noise_of("clean") == ("clean", 0.0)
-    assert noise_of("pair-flip-40") == ("pair-flip", 0.4)
-    assert noise_of("long-tail-30") == ("long-tail", 0.3)
-
-
 def test_names_and_their_nearest():
     assert chosen("loss", ("hpg", "ce"), ("ce", "gce", "hpg")) == ("ce", "hpg")
     assert chosen("loss", (), ("ce", "gce")) == ("ce", "gce")
     with pytest.raises(UsageError, match="unknown loss 'hgp'; did you mean 'hpg'"):
         one_of("loss", "hgp", ("ce", "hpg"))
-
-
-def test_streams_are_separate_and_reproducible():
-    names = [("noise", "digits", "clean", 0), ("init", "digits", "clean", 0)]
-    names += [("noise", "digits", "clean", 1), ("noise", "digits", "symmetric-20", 0)]
-    names += [("noise", "confusion", "clean", 0), ("order", "digits", "clean", 0, 1)]
-    first = [stream(*name).integers(2**62) for name in names]
-    assert len(set(first)) == len(names)
-    assert first == [stream(*name).integers(2**62) for name in names]
-    assert isinstance(stream(*names[0]), np.random.Generator)

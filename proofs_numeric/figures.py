@@ -1,4 +1,4 @@
-"""The paper's theory figures, from the same configurations that the checks use.
+"""The paper's theory figures, by their labels, from the configurations that the checks use.
 
 Colours are those of Okabe and Ito, which remain distinct for colour-blind readers; bounds are
 dashed or dotted, so that they remain distinct in print too.
@@ -23,7 +23,9 @@ from proofs_numeric.compilation import quick_jit
 from proofs_numeric.displacement import Problem, all_starts, solve
 from proofs_numeric.experiment_metrics import experiment_matrix
 
-BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#555555"
+ORANGE, GREEN, RED, GREY = "#E69F00", "#009E73", "#D55E00", "#555555"
+# a loss has one colour, here and in the figures of the experiments
+CE, BRIER, CAPM, HPG, APMS = "#000000", "#44AA99", "#332288", "#AA4499", "#DDAA33"
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -62,9 +64,7 @@ def hpg_curvature() -> Figure:
     found = curvature.envelope(F, K)
     figure = Figure(figsize=(5.2, 3.2))
     axes = figure.subplots()
-    axes.hist(
-        eigenvalues, bins=60, color=BLUE, alpha=0.75, label="eigenvalues of H(p), whole space"
-    )
+    axes.hist(eigenvalues, bins=60, color=HPG, alpha=0.75, label="eigenvalues of H(p), whole space")
     axes.set_yscale("log")
     for x, label in ((eigenvalues.min(), "smallest, largest sampled"), (eigenvalues.max(), None)):
         axes.axvline(x, color=GREY, linewidth=1.0, label=label)
@@ -94,32 +94,38 @@ def apms_displacement() -> Figure:
     for values, colour, line, label in curves:
         axes.loglog(betas, values, color=colour, linestyle=line, linewidth=1.6, label=label)
     distances = [one.distance for one in solved]
-    axes.loglog(betas, distances, "o-", color=BLUE, markersize=3.5, label="global minimiser")
+    axes.loglog(betas, distances, "o-", color=APMS, markersize=3.5, label="global minimiser")
     axes.axhline(math.sqrt(2), color="#bbbbbb", linewidth=0.8)
-    axes.text(betas[0], 1.5, "diameter of the simplex", fontsize=7, color=GREY)
+    axes.text(betas[0], 1.7, "diameter of the simplex", fontsize=7, color=GREY)
     axes.set(xlabel=r"margin coefficient $\beta$", ylabel=r"$\|p^\star_\beta-\eta\|_2$")
     axes.set_ylim(top=8)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
-def capm_spectrum() -> Figure:
-    """The eigenvalues of CAPM's matrix on Digits: all positive."""
-    spectra = [np.linalg.eigvalsh(experiment_matrix("digits", "clean", seed)) for seed in range(5)]
-    figure = Figure(figsize=(4.4, 3.0))
-    axes = figure.subplots()
-    index = np.arange(1, K + 1)
-    axes.bar(index, np.mean(spectra, axis=0), color=BLUE, alpha=0.75, label="mean of five seeds")
-    for seed, spectrum in enumerate(spectra):
-        label = "each seed" if seed == 0 else None
-        axes.plot(index, spectrum, ".", color=ORANGE, markersize=4, label=label)
-    axes.set(xlabel="index", ylabel=r"eigenvalue of $A$, Digits", xticks=index)
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="upper left")
+def spectrum_regret() -> Figure:
+    """The spectrum of CAPM's matrix on Digits, and HPG's regret ratio between its bounds."""
+    figure = Figure(figsize=(9.6, 3.3))
+    left, right = figure.subplots(1, 2)
+    _spectrum_panel(left)
+    _regret_panel(right)
     return figure
 
 
-def regret_ratio() -> Figure:
+def _spectrum_panel(axes) -> None:
+    """The eigenvalues of CAPM's matrix, of five seeds: all positive."""
+    spectra = [np.linalg.eigvalsh(experiment_matrix("digits", "clean", seed)) for seed in range(5)]
+    index = np.arange(1, K + 1)
+    axes.bar(index, np.mean(spectra, axis=0), color=CAPM, alpha=0.6, label="mean of five seeds")
+    for seed, spectrum in enumerate(spectra):
+        label = "each seed" if seed == 0 else None
+        axes.plot(index, spectrum, ".", color=ORANGE, markersize=4, label=label)
+    axes.set(xlabel="index", ylabel=r"eigenvalue of CAPM's $A$, Digits", xticks=index)
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+def _regret_panel(axes) -> None:
     """2D(η, p)/‖η − p‖² of HPG on pairs near and far, between its quadratic bounds."""
     F = _hpg()
     eta, p = probes.draws(K, count=800, seed=22), probes.draws(K, count=800, seed=23)
@@ -130,9 +136,7 @@ def regret_ratio() -> Figure:
     eta, p, distance = (x[distance > 1e-3] for x in (eta, p, distance))
     ratios = 2 * np.asarray(quick_jit(bregman_divergence(F))(eta, p)) / distance**2
     found = curvature.envelope(F, K)
-    figure = Figure(figsize=(5.2, 3.4))
-    axes = figure.subplots()
-    axes.scatter(distance, ratios, s=4, color=BLUE, alpha=0.4, linewidths=0, label="sampled pairs")
+    axes.scatter(distance, ratios, s=4, color=HPG, alpha=0.4, linewidths=0, label="sampled pairs")
     lines = (
         (found.m, found.M, RED, "--", r"paper's $m, M$"),
         (found.m_tangent, found.M_tangent, GREEN, ":", r"tangent $m_T, M_T$"),
@@ -140,9 +144,8 @@ def regret_ratio() -> Figure:
     for low, high, colour, line, label in lines:
         axes.axhline(low, color=colour, linestyle=line, linewidth=1.6, label=label)
         axes.axhline(high, color=colour, linestyle=line, linewidth=1.6)
-    axes.set(xlabel=r"$\|\eta-p\|_2$", ylabel=r"$2D_F(\eta,p)\,/\,\|\eta-p\|_2^2$")
+    axes.set(xlabel=r"$\|\eta-p\|_2$", ylabel=r"HPG: $2D_F(\eta,p)\,/\,\|\eta-p\|_2^2$")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, markerscale=3)
-    return figure
 
 
 def binary() -> Figure:
@@ -153,10 +156,10 @@ def binary() -> Figure:
     with jax.enable_x64(False):
         hpg = hpg_generator(2)
     losses = {
-        "CE": (shannon, GREY, "-"),
-        "Brier": (squared_norm, ORANGE, "--"),
-        "CAPM": (capm, BLUE, "-."),
-        "HPG": (hpg, GREEN, ":"),
+        "CE": (shannon, CE, "-"),
+        "Brier": (squared_norm, BRIER, "--"),
+        "CAPM": (capm, CAPM, "-."),
+        "HPG": (hpg, HPG, ":"),
     }
     figure = Figure(figsize=(9.6, 2.9))
     left, middle, right = figure.subplots(1, 3)
@@ -179,7 +182,7 @@ def _contamination_panel(axes, capm, hpg) -> None:
     epsilon = np.linspace(0, 0.5, 101)
     # the two M_T are nearly the same: the wide line shows beneath the dotted one
     wide, dotted = {"linewidth": 4, "alpha": 0.4}, {"linewidth": 1.8, "linestyle": ":"}
-    for name, F, colour, line in (("CAPM", capm, BLUE, wide), ("HPG", hpg, GREEN, dotted)):
+    for name, F, colour, line in (("CAPM", capm, CAPM, wide), ("HPG", hpg, HPG, dotted)):
         B, M = bounds.loss_range(F, 2).paper, curvature.envelope(F, 2).M_tangent
         label = rf"{name}: $\epsilon B/(1-\epsilon)$, $B={B:.2f}$"
         axes.plot(epsilon, B * epsilon / (1 - epsilon), color=colour, linestyle="--", label=label)
@@ -194,9 +197,8 @@ def _hpg():
 
 
 FIGURES = {
-    "hpg_curvature": hpg_curvature,
-    "apms_displacement": apms_displacement,
-    "capm_spectrum": capm_spectrum,
-    "regret_ratio": regret_ratio,
-    "binary": binary,
+    "hpg-curvature": hpg_curvature,
+    "apms-displacement": apms_displacement,
+    "supp-theory-binary": binary,
+    "supp-theory-spectrum-regret": spectrum_regret,
 }

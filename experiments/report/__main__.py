@@ -40,7 +40,7 @@ def main(
         written = paper_tables.write(results, out)
         figures = paper_figures.write(results, out)
         figures |= theory_figures.finish(drawing, out) if drawing else {}
-    if theory and not set(theory_figures.PANELS) <= set(figures):
+    if theory and not set(theory_figures.CAPTIONS) <= set(figures):
         command.console.print(f"theory figures are missing; see {theory_figures.COMMAND}")
     target = page.write(results, written, figures, out)
     if command.json:

@@ -14,12 +14,6 @@ from typing import NamedTuple
 
 from experiments.report.paper_figures import Figure
 
-PANELS = {  # a label of the paper, and the files of its panels
-    "hpg-curvature": ("hpg_curvature",),
-    "apms-displacement": ("apms_displacement",),
-    "supp-theory-binary": ("binary",),
-    "supp-theory-spectrum-regret": ("capm_spectrum", "regret_ratio"),
-}
 CAPTIONS = {
     "hpg-curvature": "Sampled Hessian eigenvalues of HPG between the analytical bounds.",
     "apms-displacement": "How far the APMS target is from the truth, and the bounds of theorem 1.",
@@ -41,7 +35,7 @@ class Drawing(NamedTuple):
 @contextmanager
 def drawing(out: Path):
     """Draw what is missing, in the background; whatever happens, no process is left behind."""
-    if all(_pictures(out, label) for label in PANELS):
+    if all((out / f"{label}.png").exists() for label in CAPTIONS):
         yield Drawing(None, out)
         return
     with tempfile.TemporaryDirectory(prefix="theory-") as folder:
@@ -56,32 +50,21 @@ def drawing(out: Path):
 
 
 def finish(drawing: Drawing, out: Path) -> dict[str, Figure]:
-    """Wait for the drawing, and name its files by the paper's labels."""
+    """Wait for the drawing, and take its files over."""
     if drawing.process is not None:
         drawing.process.wait()
         take(drawing.folder, out)
-    found = {label: _pictures(out, label) for label in PANELS}
+    found = {label: out / f"{label}.png" for label in CAPTIONS}
     return {
-        label: Figure(pictures, CAPTIONS[label], COMMAND)
-        for label, pictures in found.items()
-        if pictures
+        label: Figure([picture], CAPTIONS[label], COMMAND)
+        for label, picture in found.items()
+        if picture.exists()
     }
 
 
 def take(folder: Path, out: Path) -> None:
-    """Move the drawn files to the labels of the paper, a panel of several behind its label."""
+    """Move the drawn files, which have the labels of the paper, beside the other figures."""
     out.mkdir(parents=True, exist_ok=True)
-    for label, panels in PANELS.items():
-        names = {label: label}
-        for panel in panels:
-            names[panel] = label if len(panels) == 1 else f"{label}-{panel.replace('_', '-')}"
-        for source, name in names.items():
-            for suffix in (".png", ".pdf"):
-                if (folder / f"{source}{suffix}").exists():
-                    shutil.move(folder / f"{source}{suffix}", out / f"{name}{suffix}")
-
-
-def _pictures(out: Path, label: str) -> list[Path]:
-    """The panels of a label that are there: one file, or one for each panel."""
-    whole = out / f"{label}.png"
-    return [whole] if whole.exists() else sorted(out.glob(f"{label}-*.png"))
+    for label in CAPTIONS:
+        for drawn in folder.glob(f"{label}.*"):
+            shutil.move(drawn, out / drawn.name)

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from experiments import jobs, latex, runtime
+from experiments.figures import LOOKS
 from experiments.protocol import Training, UsageError
 from experiments.records import Store
 from experiments.report import (
@@ -19,6 +20,7 @@ from experiments.report import (
 from experiments.report.paper_figures import FIGURES, Figure
 from experiments.report.paper_tables import TABLES, Table
 from experiments.tables import Grid
+from proofs_numeric import figures as proof_figures
 from tests.experiments.conftest import REPORTED, TWO
 
 PAPER_TABLES = {"datasets", "candidate-accuracy", "digits-noise", "longtail", "calibration"}
@@ -50,8 +52,8 @@ def results(reported, monkeypatch, tiny_ablation):
 def test_every_label_of_the_paper_has_a_place():
     assert {label for label, (_, _, in_paper) in TABLES.items() if in_paper} == PAPER_TABLES
     drawn = {label for label, recipe in FIGURES.items() if recipe.in_paper}
-    assert drawn | set(theory_figures.PANELS) == PAPER_FIGURES
-    assert set(theory_figures.PANELS) == set(theory_figures.CAPTIONS)
+    assert drawn | set(theory_figures.CAPTIONS) == PAPER_FIGURES
+    assert set(theory_figures.CAPTIONS) == set(proof_figures.FIGURES)
 
 
 def test_losses_of_the_long_tail_alone_are_refused(tmp_path):
@@ -142,20 +144,23 @@ def test_latex_knows_every_sign_that_the_tables_use(reported):
         assert path.read_text().isascii(), path.name
 
 
-def test_theory_figures_get_the_labels_of_the_paper(tmp_path):
+def test_theory_figures_are_taken_over(tmp_path):
     drawn, out = tmp_path / "drawn", tmp_path / "out"
     drawn.mkdir()
-    for names in theory_figures.PANELS.values():
-        for name in names:
-            for suffix in (".png", ".pdf"):
-                (drawn / f"{name}{suffix}").write_bytes(b"picture")
+    for label in theory_figures.CAPTIONS:
+        for suffix in (".png", ".pdf"):
+            (drawn / f"{label}{suffix}").write_bytes(b"picture")
     theory_figures.take(drawn, out)
     with theory_figures.drawing(out) as again:
         assert again.process is None, "what is there is not drawn again"
         figures = theory_figures.finish(again, out)
-    assert set(figures) == set(theory_figures.PANELS)
-    assert [len(figures[label].pictures) for label in theory_figures.PANELS] == [1, 1, 1, 2]
+    assert set(figures) == set(theory_figures.CAPTIONS)
     assert all(path.with_suffix(".pdf").exists() for f in figures.values() for path in f.pictures)
+
+
+def test_a_loss_has_one_colour_in_theory_and_experiments():
+    for name in ("ce", "brier", "capm", "hpg", "apms"):
+        assert getattr(proof_figures, name.upper()) == LOOKS[name][0]
 
 
 def test_no_process_is_left_behind(tmp_path, monkeypatch):
@@ -163,11 +168,3 @@ def test_no_process_is_left_behind(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt), theory_figures.drawing(tmp_path) as drawing:
         raise KeyboardInterrupt
     assert drawing.process.poll() is not None and not drawing.folder.exists()
-
-
-def test_a_theory_figure_that_has_its_label_already_is_taken_as_it_is(tmp_path):
-    drawn, out = tmp_path / "drawn", tmp_path / "out"
-    drawn.mkdir()
-    (drawn / "supp-theory-spectrum-regret.png").write_bytes(b"picture")
-    theory_figures.take(drawn, out)
-    assert (out / "supp-theory-spectrum-regret.png").exists()

@@ -5,7 +5,7 @@ import pytest
 from proofs_numeric import figures
 
 
-@pytest.mark.parametrize("name", ["capm_spectrum", "hpg_curvature"])
+@pytest.mark.parametrize("name", ["supp-theory-spectrum-regret", "hpg-curvature"])
 def test_figures_are_written(name, tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "FIGURES", {name: figures.FIGURES[name]})
     paths = figures.draw(tmp_path)

@@ -1,0 +1,172 @@
+"""The speed study: contenders that do one job, what counts as work, and its tables."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments import cli
+from experiments.figures.speed import growth
+from experiments.speed import (
+    __main__ as speed,
+    grids,
+    jax_contenders,
+    kernels,
+    limit,
+    prepare,
+    study,
+)
+from experiments.speed.job import Lap, read
+from experiments.tables import to_markdown
+from pgeom.losses import catalogue
+from pgeom.training.mlp import Network
+from pgeom.types import Annealing, ClassStats
+
+TINY = {"seeds": 2, "epochs": 4, "losses": ("ce", "hpg")}
+
+
+@pytest.fixture(scope="module")
+def job_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("job") / "job.npz"
+    prepare.write_job(path, prepare.digits_job(("clean",), **TINY))
+    return path
+
+
+def test_a_job_survives_its_file(job_file):
+    job, stack, ridges = read(job_file)
+    assert job == prepare.digits_job(("clean",), **TINY) and job.runs == 4
+    assert stack.x.shape == (2, 1078, 64) and stack.capm.shape == (2, 10, 10)
+    np.testing.assert_array_equal(ridges.w, catalogue.hpg_generator(10).w)
+
+
+def test_the_useful_work_of_an_epoch():
+    shapes = prepare.products(Network(64, 10), 1078, 359, 512)
+    layers = 64 * 96 + 96 * 96 + 96 * 10
+    backward = 2 * layers - 64 * 96  # no gradient in the inputs
+    assert prepare.flop(shapes) == 2 * (1078 * (layers + backward) + 359 * layers)
+    assert prepare.flop([(2, 3, 5)]) == 60
+
+
+def test_both_ways_in_jax_do_one_job(job_file):
+    job, stack, ridges = read(job_file)
+    usual, ours = jax_contenders.one_loss(job, stack, ridges), jax_contenders.trainer(job)
+    for lap in (usual, ours):
+        assert lap.seconds > 0 and lap.compiling > 0
+    # two runs a loss from different first weights: as close as four epochs let them
+    assert abs(usual.nll - ours.nll) < 0.15 and 0.5 < ours.nll < 2.3
+
+
+def test_the_host_s_nll_is_that_of_the_losses():
+    logits = np.random.default_rng(0).normal(size=(3, 7, 4)).astype(np.float32)
+    labels = np.arange(7) % 4
+    expected = -jax.nn.log_softmax(logits)[:, np.arange(7), labels].mean(axis=1)
+    np.testing.assert_allclose(jax_contenders._nll(logits, labels), expected, rtol=1e-5)
+
+
+def test_the_losses_in_pytorch_are_the_catalogue_s():
+    torch = pytest.importorskip("torch", reason="PyTorch is of the bench extra")
+    from experiments.speed.torch_losses import LOSSES, Context
+
+    assert tuple(LOSSES) == tuple(catalogue.GENERAL)
+    rng = np.random.default_rng(0)
+    logits = (2 * rng.standard_normal((30, 10))).astype(np.float32)
+    labels = np.arange(30, dtype=np.int32) % 10
+    centroids = rng.standard_normal((10, 5)).astype(np.float32)
+    stats = ClassStats(np.arange(20.0, 30.0, dtype=np.float32), centroids)
+    matrix = torch.as_tensor(np.array(catalogue.capm_generator(stats).A))
+    F = catalogue.hpg_generator(10)
+    ridges = tuple(torch.as_tensor(np.array(part)) for part in (F.lam, F.a, F.rho, F.w, F.b))
+    context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), catalogue.MARGIN, 0.1)
+    annealing = Annealing(np.float32(50), np.float32(0.2), np.float32(100))
+    for name, loss in LOSSES.items():
+        found = loss(torch.as_tensor(logits), torch.as_tensor(labels).long(), context)
+        expected = catalogue.GENERAL[name](stats)(logits, labels, annealing)
+        np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-5, err_msg=name)
+
+
+def test_the_contenders_in_pytorch_learn(job_file):
+    pytest.importorskip("torch", reason="PyTorch is of the bench extra")
+    from experiments.speed import torch_contenders
+
+    told = read(job_file)
+    laps = [way(*told) for way in (torch_contenders.eager, torch_contenders.batched)]
+    assert all(0.5 < lap.nll < 2.3 and lap.seconds > 0 for lap in laps)
+    assert abs(laps[0].nll - laps[1].nll) < 0.15
+
+
+def test_the_limit_is_a_rate(job_file, monkeypatch):
+    monkeypatch.setattr(limit, "REPEATS", 2)
+    monkeypatch.setattr(limit, "products", lambda *sizes: [(32, 8, 16), (32, 8, 16)])
+    assert 0.001 < limit.limit(*read(job_file)[:2]) < 10_000
+
+
+def test_kernels_have_a_reference_and_need_memory_linear_in_the_classes():
+    small, large = (kernels.measure(K, 4, repeats=2) for K in (1_001, 8_008))
+    assert small[0]["score"] == kernels.REFERENCE and small[0]["ratio"] == 1
+    assert all(row["milliseconds"] > 0 for row in small)
+    for few, many in zip(small[1:], large[1:], strict=True):
+        assert many["bytes"] < 9 * few["bytes"], few["score"]
+
+
+class Scripted(study.Workshop):
+    """A workshop of which every process is quick, and answers as told."""
+
+    def lap(self, contender, job, *arguments):
+        seconds = {study.OURS: 1.0}.get(contender, 4.0) / (arguments or (2,))[0]
+        return Lap(seconds, 3.0, 0.5, 2**30), seconds + 5
+
+    def run(self, module, *arguments, cache="cache"):
+        if module.endswith("kernels"):
+            return json.dumps(kernels.measure(10, 4, repeats=1)), 1.0
+        return "100.0", 20.0 if "warm" in str(arguments[-1]) else 40.0
+
+    def job_file(self, job):
+        return Path("job.npz")
+
+
+def test_every_part_becomes_a_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(study, "Workshop", Scripted)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setattr(cli, "prepare_devices", lambda devices: 2)
+    speed.main(out=tmp_path, json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert set(told) == set(speed.NAMES)
+    throughput = to_markdown(grids.throughput(pd.DataFrame(told["throughput"])))
+    assert "| PyTorch, eager | 130.00 (130.00–130.00) | 4.00 (4.00–4.00) |" in throughput
+    assert "agree within 0.03: they span 0.000" in throughput
+    end_to_end = to_markdown(grids.end_to_end(pd.DataFrame(told["end-to-end"])))
+    assert "5 seeds, 260 runs, warm cache | 20.0 | 7.0 | 0.35 | – | – |" in end_to_end
+    assert [row["value"] for row in told["growth"]] == [5, 20, 100, 1, 4, 13, 1, 2, 96, 384]
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"speed.md", "speed.json", "growth.png", "growth.pdf"}
+
+
+def test_a_job_done_differently_is_told():
+    rows = pd.DataFrame({"contender": ["a", "b"], "nll": [0.50, 0.54]})
+    assert not grids.agree(rows)
+
+
+def test_bad_input_is_one_line(tmp_path, monkeypatch):
+    def error(**options):
+        with pytest.raises(cli.UsageError) as told:
+            speed.main(out=tmp_path, **options)
+        return str(told.value)
+
+    assert "did you mean 'growth'" in error(parts=("grwth",))
+    assert error(seeds=0) == "--seeds must be at least 1, got 0"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "pip install -e '.[bench]'" in error(parts=("throughput",))
+
+
+def test_the_figure_of_growth(tmp_path):
+    rows = [
+        {"what": what, "value": value, "seconds_a_run": 0.1, "gflops": 50.0}
+        for what, values in {"seeds": (5, 20), "losses": (1, 4), "devices": (1, 2)}.items()
+        for value in values
+    ]
+    paths = growth(pd.DataFrame(rows), tmp_path / "growth")
+    assert {path.suffix for path in paths} == {".png", ".pdf"}

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import platform
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
@@ -34,19 +35,26 @@ class Store:
 
     def missing(self, cells: list[Cell], losses: tuple[str, ...]) -> list[Cell]:
         """The cells in which a run with one of the losses has no record yet."""
-        known = {_key(line) for line in self.runs()}
+        known = self._known
         return [cell for cell in cells if any((*cell, loss) not in known for loss in losses)]
 
     def add(self, cell: Cell, runs: list[dict], arrays: dict[str, np.ndarray]) -> None:
         """Write a finished cell: its logits, then its lines."""
-        known = {_key(line) for line in self.runs()}
-        fresh = [{**run, "configuration": self.hash} for run in runs if _key(run) not in known]
+        fresh = [
+            {**run, "configuration": self.hash} for run in runs if _key(run) not in self._known
+        ]
         path = self.logits_path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = dict(np.load(path)) if path.exists() else {}
         _replace(path, lambda file: np.savez(file, **{**arrays, **kept}))
         self._write_manifest()
         _append(self._path, "".join(json.dumps(line) + "\n" for line in fresh))
+        self._known.update(map(_key, fresh))
+
+    @cached_property
+    def _known(self) -> set[tuple]:
+        """The runs that have a record: read once, or a large job would read ever more."""
+        return set(map(_key, self.runs()))
 
     def logits(self, cell: Cell) -> dict[str, np.ndarray]:
         """Test logits `[n, K]` by loss, with the test labels as `labels`."""

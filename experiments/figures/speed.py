@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from experiments.figures.style import figure_of, save
 
@@ -22,7 +23,11 @@ def growth(rows: pd.DataFrame, path: Path) -> list[Path]:
             own = rows[rows["what"] == what]
             for axis, field in ((top, "seconds_a_run"), (bottom, "gflops")):
                 axis.plot(own["value"], own[field], "o-", color="#0072B2", markersize=4)
-                axis.set_yscale("log")
+            top.set_yscale("log")
+            top.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            top.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            top.yaxis.set_minor_locator(NullLocator())
+            bottom.set_ylim(bottom=0, top=1.1 * rows["gflops"].max())
             bottom.set_xscale("log")
             bottom.set_xticks(own["value"], [str(value) for value in own["value"]])
             bottom.minorticks_off()

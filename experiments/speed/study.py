@@ -125,7 +125,7 @@ def growth(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
     """Rows of pgeom alone: more seeds, losses, devices, and a wider network."""
     regime = ALL_REGIMES[:1]
     few = max(1, seeds // 4)
-    for count in (few, seeds, 5 * seeds):
+    for count in dict.fromkeys((few, seeds, 5 * seeds)):
         yield _grown(workshop, "seeds", count, digits_job(regime, count, epochs))
     for count in (1, 4, len(LOSSES)):
         job = digits_job(regime, seeds, epochs, losses=LOSSES[:count])

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -17,6 +19,7 @@ from experiments.records import Store
 from experiments.scoring import records_of
 from pgeom.losses.catalogue import Builder
 from pgeom.training.trainer import (
+    Programs,
     Setup,
     Sizes,
     Trained,
@@ -79,24 +82,49 @@ def run(
     compiled = time.perf_counter()
 
     total = len(missing) * len(losses)
-    with _progress(machine.console) as bar:
+
+    def keep(crew, results):
+        for one, trained in zip(crew, results, strict=True):
+            own = measure(one, trained)
+            store.add(one.cell, *records_of(one, tuple(losses), trained, own))
+
+    # One crew is prepared and one written while another trains: the devices do not wait for the
+    # host, and a job of any size takes the memory of three crews.
+    with _progress(machine.console) as bar, ThreadPoolExecutor(1) as aside:
         task = bar.add_task(f"training {missing[0].dataset}", total=1.0, finished=0, runs=total)
-        for first in range(0, len(missing), setup.crew):
-            # prepared as they are needed: a job of any size takes the memory of one crew
-            crew = [prepare(cell, training) for cell in missing[first : first + setup.crew]]
 
-            def advance(epoch, stopped, first=first):
-                share = (first + len(stopped) * epoch / training.epochs) / len(missing)
-                finished = first * len(losses) + int(np.sum(stopped))
-                bar.update(task, completed=share, finished=finished)
+        def advance(done, epoch, stopped):
+            share = (done + len(stopped) * epoch / training.epochs) / len(missing)
+            finished = done * len(losses) + int(np.sum(stopped))
+            bar.update(task, completed=share, finished=finished)
 
-            results = train(programs, [one.training for one in crew], training.epochs, advance)
-            for one, trained in zip(crew, results, strict=True):
-                if machine.leads:
-                    own = measure(one, trained)
-                    store.add(one.cell, *records_of(one, tuple(losses), trained, own))
-            bar.update(task, completed=(first + len(crew)) / len(missing))
+        keeping = None
+        for crew, results in _in_turn(programs, missing, training, aside, advance):
+            if keeping is not None:
+                keeping.result()
+            if machine.leads:
+                keeping = aside.submit(keep, crew, results)
+        if keeping is not None:
+            keeping.result()
+        bar.update(task, completed=1.0)
     return Spent(compiled - begun, time.perf_counter() - compiled, total)
+
+
+def _in_turn(programs: Programs, cells, training: Training, aside, advance):
+    """Train crew after crew, the next one being prepared aside; yield each with its results."""
+    size = programs.setup.crew
+    crews = [cells[first : first + size] for first in range(0, len(cells), size)]
+
+    def ready(number):
+        return [prepare(cell, training) for cell in crews[number]]
+
+    upcoming = aside.submit(ready, 0)
+    for number in range(len(crews)):
+        crew = upcoming.result()
+        if number + 1 < len(crews):
+            upcoming = aside.submit(ready, number + 1)
+        tasks, told = [one.training for one in crew], partial(advance, number * size)
+        yield crew, train(programs, tasks, training.epochs, told)
 
 
 def _agreed(cells: list[Cell], missing: list[Cell]) -> list[Cell]:

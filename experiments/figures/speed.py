@@ -20,7 +20,11 @@ def growth(rows: pd.DataFrame, path: Path) -> list[Path]:
     size = (9.5, 3.6)
     with figure_of(2, len(AXES), size, sharex="col", sharey="row") as (figure, axes):
         for (top, bottom), (what, label) in zip(axes.T, AXES.items(), strict=True):
-            own = rows[rows["what"] == what]
+            own = (
+                rows[rows["what"] == what]
+                .groupby("value", as_index=False)
+                .median(numeric_only=True)
+            )
             for axis, field in ((top, "seconds_a_run"), (bottom, "gflops")):
                 axis.plot(own["value"], own[field], "o-", color="#0072B2", markersize=4)
             top.set_yscale("log")

@@ -140,7 +140,8 @@ def test_every_part_becomes_a_table(tmp_path, monkeypatch, capsys):
     assert "agree within 0.03: they span 0.000" in throughput
     end_to_end = to_markdown(grids.end_to_end(pd.DataFrame(told["end-to-end"])))
     assert "5 seeds, 260 runs, warm cache | 20.0 | 7.0 | 0.35 | – | – |" in end_to_end
-    assert [row["value"] for row in told["growth"]] == [5, 20, 100, 1, 4, 13, 1, 2, 96, 384]
+    sizes = [row["value"] for row in told["growth"]]
+    assert sizes == [*(5, 20, 100, 1, 4, 13, 1, 2, 96, 384), *2 * (5, 20, 1, 4, 13, 1, 2, 96)]
     written = {path.name for path in tmp_path.iterdir()}
     assert written == {"speed.md", "speed.json", "growth.png", "growth.pdf"}
 

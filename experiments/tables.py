@@ -181,14 +181,17 @@ def to_rich(grid: Grid) -> Group:
 
 def to_markdown(grid: Grid) -> str:
     """A grid as a Markdown section."""
-    lines = [f"## {grid.title}", "", "| " + " | ".join(grid.header) + " |"]
-    lines.append("|" + "---|" * len(grid.header))
+
+    def line(texts):
+        return "| " + " | ".join(text.replace("|", r"\|") for text in texts) + " |"
+
+    lines = [f"## {grid.title}", "", line(grid.header), "|" + "---|" * len(grid.header)]
     for row, texts in enumerate(grid.rows):
         marked = (
             f"**{text}**" if (row, column) in grid.best else text
             for column, text in enumerate(texts)
         )
-        lines.append("| " + " | ".join(marked) + " |")
+        lines.append(line(marked))
     return "\n".join([*lines, "", *(f"- {note}" for note in grid.footnotes), ""])
 
 

@@ -81,3 +81,8 @@ def test_summary_is_plain_arithmetic(runs):
     assert row["accuracy_mean"] == pytest.approx(np.mean(VALUES["hpg"]))
     assert row["accuracy_sd"] == pytest.approx(np.std(VALUES["hpg"], ddof=1))
     assert isinstance(summary, pd.DataFrame) and row["seeds"] == 5
+
+
+def test_a_bar_in_a_cell_opens_no_column_of_markdown():
+    text = tables.to_markdown(tables.Grid("t", ["|z| ≤ 2"], [["a|b"]], set(), []))
+    assert r"| \|z\| ≤ 2 |" in text and r"| a\|b |" in text

@@ -23,7 +23,7 @@ from proofs_numeric.compilation import quick_jit
 from proofs_numeric.displacement import Problem, all_starts, solve
 from proofs_numeric.experiment_metrics import experiment_matrix
 
-ORANGE, GREEN, RED, GREY = "#E69F00", "#009E73", "#D55E00", "#555555"
+BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#555555"
 # a loss has one colour, here and in the figures of the experiments
 CE, BRIER, CAPM, HPG, APMS = "#000000", "#44AA99", "#332288", "#AA4499", "#DDAA33"
 STYLE = {
@@ -85,7 +85,7 @@ def apms_displacement() -> Figure:
     solved = solve(problems, displacement.displacement_bounds, all_starts)
     curves = (
         ([one.bounds.square_root for one in solved], RED, "--", r"paper: $\sqrt{2\beta C_r/m}$"),
-        ([one.bounds.linear for one in solved], ORANGE, "-.", r"paper: $\sqrt{2}\beta/m$"),
+        ([one.bounds.linear for one in solved], BLUE, "-.", r"paper: $\sqrt{2}\beta/m$"),
         ([one.bounds.cone for one in solved], GREEN, ":", "sharper: cone bound"),
         ([one.bounds.lower for one in solved], GREY, (0, (1, 3)), "from below"),
     )

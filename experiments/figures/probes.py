@@ -47,14 +47,20 @@ def attacks(frame: pd.DataFrame, path: Path) -> list[Path]:
     """Accuracy against the radius of FGSM and of projected gradient attacks."""
     radii = {"FGSM": (0, 0.05, 0.1, 0.2), "PGD": (0, 0.1, 0.2)}
     losses = list(frame["loss"].cat.categories)
-    with figure_of(1, 2, (7.2, 3.2), sharey=True) as (figure, axes):
+    with figure_of(1, 2, (8.4, 3.4), sharey=True) as (figure, axes):
         for axis, (name, levels) in zip(axes[0], radii.items(), strict=True):
             for place, loss in enumerate(losses):
                 fields = ["accuracy", *(f"{name.lower()}_{level:g}" for level in levels[1:])]
-                offset = 0.0015 * (place - len(losses) / 2)
-                _line(axis, frame, loss, fields, np.array(levels) + offset)
+                offset = 0.06 * (place - (len(losses) - 1) / 2)
+                _line(axis, frame, loss, fields, np.arange(len(levels)) + offset, linestyle="")
             axis.set_xlabel(f"{name} radius ε, on pixels in [0, 1]")
-            axis.set_xticks(levels)
+            axis.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
+        # attacked accuracies are small: logarithmic down to one in a hundred, linear to zero
+        axes[0][0].set_yscale("symlog", linthresh=0.01, linscale=0.6)
+        axes[0][0].set_ylim(0, 1.2)
+        shown = (0, 0.01, 0.03, 0.1, 0.3, 1)
+        axes[0][0].set_yticks(shown, [f"{value:g}" for value in shown])
+        axes[0][0].minorticks_off()
         axes[0][0].set_ylabel("test accuracy (higher is better)")
         axes[0][1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
         seeds = frame["seed"].nunique()

@@ -106,7 +106,7 @@ def run(
                 keeping = aside.submit(keep, crew, results)
         if keeping is not None:
             keeping.result()
-        bar.update(task, completed=1.0)
+        bar.update(task, completed=1.0, finished=total)
     return Spent(compiled - begun, time.perf_counter() - compiled, total)
 
 

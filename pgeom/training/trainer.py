@@ -158,6 +158,8 @@ def train(
             if np.all(stopped):
                 break
         curves.append(outcome)
+    else:
+        on_epoch(epochs, _fetch(curves[-1][0])[: len(tasks)])
     logits = _fetch(programs.predict(runs.best.parameters, crew.inputs))
     nll = np.stack([_fetch(values) for _, values in curves], axis=-1)
     best, stopping = jax.tree.map(_fetch, (runs.best, runs.stopping))

@@ -152,6 +152,12 @@ def test_a_stopped_run_is_frozen_and_the_crew_ends_early(programs):
     assert flags[-1].shape == (2, 3) and np.all(flags[-1]) and not np.all(flags[-2])
 
 
+def test_every_epoch_is_told_also_where_none_has_stopped(programs):
+    seen = []
+    train(programs, [make_task(0)], 3, lambda epoch, stopped: seen.append((epoch, stopped.shape)))
+    assert seen == [(1, (1, 3)), (2, (1, 3)), (3, (1, 3))]
+
+
 def test_divergence_is_reported_and_poisons_nobody():
     def broken(stats):
         return lambda logits, labels, annealing: (

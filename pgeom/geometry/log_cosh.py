@@ -10,6 +10,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+SMALL = 1.0  # |κ| below which the divergence is taken from series
+
 
 @jax.custom_jvp
 def log_cosh(v: jax.Array) -> jax.Array:
@@ -45,33 +47,35 @@ def divergence(v: jax.Array, h: jax.Array) -> jax.Array:
         log(1 − S + S e^κ) − Sκ,   S = σ(−2|v|) ≤ ½,   κ = −2h sign(v),
 
     which for small κ is S(e^κ − 1 − κ) − φ(S(e^κ − 1)) with φ(x) = x − log(1 + x): a difference
-    that never cancels more than half, because S ≤ ½.
+    that never cancels more than two thirds, because S ≤ ½.
     """
     a = 2 * jnp.abs(v)
     E = jnp.exp(-a)
-    S = E / (1 + E)
+    inverse = 1 / (1 + E)
+    S = E * inverse
     kappa = jnp.where(v > 0, -2 * h, 2 * h)
-    small = jnp.abs(kappa) < 0.5
+    small, moderate = jnp.abs(kappa) < SMALL, kappa < 60.0
     k = jnp.where(small, kappa, 0.0)
     excess = _expm1_minus(k)
     near = S * excess - _minus_log1p(S * (k + excess))
-    # where S e^κ may overflow, log(1 − S + S e^κ) = log(1 + e^{κ−a}) − log(1 + E)
-    moderate, beyond = kappa < 60.0, kappa - a
-    grown = jnp.where(moderate, S * jnp.expm1(jnp.minimum(kappa, 60.0)), jnp.exp(-jnp.abs(beyond)))
-    offset = jnp.where(moderate, 0.0, jnp.maximum(beyond, 0.0) - jnp.log1p(E))
-    return jnp.where(small, near, offset + jnp.log1p(grown) - S * kappa)
+    # where S e^κ may overflow, log(1 − S + S e^κ) = log(1 + e^c) − log(1 + E) with c = κ − a
+    c = kappa - a
+    power = jnp.exp(jnp.where(moderate, kappa, -jnp.abs(c)))
+    grown = jnp.where(moderate, S * (power - 1), (power - E) * inverse)
+    far = jnp.where(moderate, 0.0, jnp.maximum(c, 0.0)) + jnp.log1p(grown) - S * kappa
+    return jnp.where(small, near, far)
 
 
 def _expm1_minus(x: jax.Array) -> jax.Array:
-    """eˣ − 1 − x for |x| < ½, by its series."""
+    """eˣ − 1 − x for |x| < 1, by its series."""
     series = jnp.ones_like(x)
-    for k in range(_terms(x, single=8, double=14), 2, -1):
+    for k in range(_terms(x, single=10, double=18), 2, -1):
         series = 1 + series * x * (1 / k)
     return series * x**2 / 2
 
 
 def _minus_log1p(x: jax.Array) -> jax.Array:
-    """φ(x) = x − log(1 + x) for −0.2 < x < 0.33.
+    """φ(x) = x − log(1 + x) for −0.32 < x < 0.86.
 
     With s = x/(2 + x), log(1 + x) = 2 artanh s and x − 2s = xs, hence
     φ = xs − 2(s³/3 + s⁵/5 + …).
@@ -79,7 +83,7 @@ def _minus_log1p(x: jax.Array) -> jax.Array:
     s = x / (2 + x)
     square = s**2
     series = jnp.zeros_like(x)
-    for k in range(_terms(x, single=9, double=19), 1, -2):
+    for k in range(_terms(x, single=13, double=29), 1, -2):
         series = (series + 1 / k) * square
     return s * (x - 2 * series)
 

@@ -10,21 +10,13 @@ from functools import cache, wraps
 
 import jax
 
+from pgeom.compilation import known
+
 # the emitters take three quarters of XLA's time, and nothing here runs long enough to repay it
 QUICK = {"xla_cpu_use_fusion_emitters": False}
 
 
 def quick_jit(function: Callable, **options) -> Callable:
     """`jax.jit(function, **options)`, compiled with the options of `QUICK`."""
-    compiled = cache(lambda: jax.jit(function, compiler_options=_known(), **options))
+    compiled = cache(lambda: jax.jit(function, compiler_options=known(QUICK), **options))
     return wraps(function)(lambda *args, **kwargs: compiled()(*args, **kwargs))
-
-
-@cache
-def _known() -> dict:
-    """`QUICK`, or nothing where this version of XLA has no such options."""
-    try:
-        jax.jit(lambda: 0, compiler_options=QUICK).lower().compile()
-    except jax.errors.JaxRuntimeError:
-        return {}
-    return QUICK

@@ -16,7 +16,7 @@ from pgeom.losses.catalogue import Builder
 from pgeom.losses.likelihood import cross_entropy
 from pgeom.training import early_stopping
 from pgeom.training.early_stopping import EarlyStopping
-from pgeom.training.mlp import Network, dropout_masks
+from pgeom.training.mlp import Masks, Network, dropout_masks
 from pgeom.types import Annealing, ClassStats
 
 WEIGHT_DECAY = 1e-4  # on all parameters; the paper does not state on which
@@ -90,7 +90,7 @@ def member_epoch(
         # every run that has not stopped is at one epoch: they share this epoch's masks
         number = jnp.max(runs.stopping.epoch)
         key = jax.random.fold_in(jax.random.wrap_key_data(member.dropout), number)
-        masks = dropout_masks(key, (2, order.shape[0], network.width))
+        masks = dropout_masks(key, order.shape[0], network.width)
         batches = _batches(member.x[order], member.y[order], masks, batch_size)
         steps, rows = batches.y.shape
         last = order.shape[0] - (steps - 1) * rows
@@ -132,7 +132,7 @@ class _Batch(NamedTuple):
 
     x: jax.Array  # [B, d]
     y: jax.Array  # [B]
-    masks: jax.Array  # [2, B, width]
+    masks: Masks
     size: jax.Array  # of x's dtype, to divide by
 
 
@@ -142,13 +142,12 @@ def _batches(x, y, masks, batch_size: int) -> _Batch:
     rows = min(batch_size, n)
     steps = -(-n // rows)
 
-    def stacked(rows_of, axis=0):
-        widths = [(0, steps * rows - n if a == axis else 0) for a in range(rows_of.ndim)]
-        cut = (*rows_of.shape[:axis], steps, rows, *rows_of.shape[axis + 1 :])
-        return jnp.moveaxis(jnp.pad(rows_of, widths).reshape(cut), axis, 0)
+    def stacked(rows_of):
+        widths = [(0, steps * rows - n)] + [(0, 0)] * (rows_of.ndim - 1)
+        return jnp.pad(rows_of, widths).reshape(steps, rows, *rows_of.shape[1:])
 
     sizes = jnp.minimum(rows, n - rows * jnp.arange(steps)).astype(x.dtype)
-    return _Batch(stacked(x), stacked(y), stacked(masks, axis=1), sizes)
+    return _Batch(*jax.tree.map(stacked, (x, y, masks)), sizes)
 
 
 def _logits(network: Network, parameters, batch: _Batch, last: int) -> jax.Array:
@@ -163,7 +162,8 @@ def _logits(network: Network, parameters, batch: _Batch, last: int) -> jax.Array
         return network.logits(parameters, batch.x, batch.masks)
 
     def of_last(w):
-        logits = network.logits(w, batch.x[:last], batch.masks[:, :last])
+        x, masks = jax.tree.map(lambda rows_of: rows_of[:last], (batch.x, batch.masks))
+        logits = network.logits(w, x, masks)
         return jnp.pad(logits, ((0, rows - last), (0, 0)))
 
     def of_full(w):

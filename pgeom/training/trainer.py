@@ -20,6 +20,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from pgeom.compilation import OWN_LOOPS, known
 from pgeom.losses.catalogue import Builder
 from pgeom.training import epoch as one_epoch
 from pgeom.training.early_stopping import EarlyStopping
@@ -118,14 +119,15 @@ def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
         of_runs = jax.vmap(setup.network.logits, in_axes=(0, None))
         return each_member(of_runs, parameters, inputs)
 
-    def sharded(local):
+    def sharded(local, **options):
         spec = PartitionSpec(AXIS)
-        return jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+        local = jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+        return jax.jit(local, compiler_options=known(OWN_LOOPS), **options)
 
     begun = time.perf_counter()
     members, orders, runs, inputs = _abstract(setup, sizes, sharding)
-    epoch = jax.jit(sharded(local_epoch), donate_argnums=2).lower(members, orders, runs).compile()
-    predict = jax.jit(sharded(local_predict)).lower(runs.best.parameters, inputs).compile()
+    epoch = sharded(local_epoch, donate_argnums=2).lower(members, orders, runs).compile()
+    predict = sharded(local_predict).lower(runs.best.parameters, inputs).compile()
     return Programs(setup, sharding, epoch, predict, time.perf_counter() - begun)
 
 

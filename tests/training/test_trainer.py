@@ -44,12 +44,13 @@ def reference_run(task, loss_name, epochs, batch_size=BATCH):
     for epoch in range(1, epochs + 1):
         order = task.order(epoch)
         key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(member.dropout)), epoch - 1)
-        masks = dropout_masks(key, (2, len(order), NETWORK.width))
+        masks = dropout_masks(key, len(order), NETWORK.width)
         for first in range(0, len(order), batch_size):
             part = slice(first, first + batch_size)
             batch = order[part]
+            kept = tuple(mask[part] for mask in masks)
             parameters, state = update(
-                parameters, state, member.x[batch], member.y[batch], masks[:, part], step
+                parameters, state, member.x[batch], member.y[batch], kept, step
             )
             step += 1
         log_p = jax.nn.log_softmax(NETWORK.logits(parameters, member.validation_x))

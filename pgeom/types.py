@@ -16,8 +16,9 @@ Generator = Callable[[jax.Array], jax.Array]
 """`F(p[K]) -> scalar`, convex on the simplex.
 
 A generator may also offer, as methods, what autodiff cannot know about it:
-`divergence(p, d)`, its Bregman divergence D_F(p + d, p) in a form free of cancellation, and
-`score_on_logits(logits, label)`, its score in a form that never rounds a probability to zero.
+`divergence(q, d)`, its Bregman divergence D_F(q, q − d) in a form free of cancellation up to the
+boundary, with q a point or the label of a vertex, and `score_on_logits(logits, label)`, its score
+in a form that never rounds a probability to zero.
 """
 
 Score = Callable[[jax.Array, jax.Array], jax.Array]

@@ -1,5 +1,7 @@
 """Value and gradient of scores against optax's cross-entropy: time ratio and peak memory.
 
+Compiled as the trainer compiles them, and, for the ratio alone, as JAX comes.
+
 `python -m experiments.speed.kernels` prints a list of rows as JSON.
 """
 
@@ -12,6 +14,7 @@ import numpy as np
 import optax
 
 import pgeom
+from pgeom.compilation import OWN_LOOPS, known
 
 SIZES = ((10, 4096), (1_000, 256), (100_000, 16))  # classes, batch
 REPEATS = 41
@@ -33,32 +36,54 @@ def scores(K: int) -> dict:
 
 
 def measure(K: int, batch: int, repeats: int = REPEATS) -> list[dict]:
-    """A row a score: median milliseconds, ratio to the reference, and bytes beyond in and out."""
-    rng = np.random.default_rng(1)
-    logits = jnp.asarray(3 * rng.standard_normal((batch, K)), jnp.float32)
-    labels = jnp.asarray(rng.integers(K, size=batch), jnp.int32)
-    programs, times = {}, {}
-    for name, loss in scores(K).items():
-        both = jax.value_and_grad(lambda z, y, loss=loss: jnp.sum(loss(z, y)))
-        programs[name], times[name] = jax.jit(both).lower(logits, labels).compile(), []
-        jax.block_until_ready(programs[name](logits, labels))
-    for _ in range(repeats):
-        for name, program in programs.items():
-            begun = time.perf_counter()
-            jax.block_until_ready(program(logits, labels))
-            times[name].append(1e3 * (time.perf_counter() - begun))
-    reference = np.array(times[REFERENCE])
+    """A row a score: median milliseconds, ratios to the reference, and bytes beyond in and out."""
+    programs = _compiled(K, batch, known(OWN_LOOPS))
+    times, ratios = _timed(programs, K, batch, repeats)
+    _, usual = _timed(_compiled(K, batch, {}), K, batch, repeats)
     return [
         {
             "classes": K,
             "batch": batch,
             "score": name,
-            "milliseconds": float(np.median(times[name])),
-            "ratio": float(np.median(np.array(times[name]) / reference)),
-            "bytes": programs[name].memory_analysis().temp_size_in_bytes,
+            "milliseconds": times[name],
+            "ratio": ratios[name],
+            "usual_ratio": usual[name],
+            "bytes": program.memory_analysis().temp_size_in_bytes,
         }
-        for name in programs
+        for name, program in programs.items()
     ]
+
+
+def _batch(K: int, batch: int) -> tuple[jax.Array, jax.Array]:
+    """Logits and labels."""
+    rng = np.random.default_rng(1)
+    logits = jnp.asarray(3 * rng.standard_normal((batch, K)), jnp.float32)
+    return logits, jnp.asarray(rng.integers(K, size=batch), jnp.int32)
+
+
+def _compiled(K: int, batch: int, options: dict) -> dict:
+    """A program a score, of its sum over a batch and the gradient in the logits."""
+    programs = {}
+    for name, loss in scores(K).items():
+        both = jax.value_and_grad(lambda z, y, loss=loss: jnp.sum(loss(z, y)))
+        program = jax.jit(both, compiler_options=options)
+        programs[name] = program.lower(*_batch(K, batch)).compile()
+    return programs
+
+
+def _timed(programs: dict, K: int, batch: int, repeats: int) -> tuple[dict, dict]:
+    """Median milliseconds of each program, and median ratios to the reference, run in turn."""
+    arguments, times = _batch(K, batch), {name: [] for name in programs}
+    for turn in range(repeats + 1):
+        for name, program in programs.items():
+            begun = time.perf_counter()
+            jax.block_until_ready(program(*arguments))
+            if turn:  # the first is a rehearsal
+                times[name].append(1e3 * (time.perf_counter() - begun))
+    reference = np.array(times[REFERENCE])
+    medians = {name: float(np.median(values)) for name, values in times.items()}
+    ratios = {name: float(np.median(values / reference)) for name, values in times.items()}
+    return medians, ratios
 
 
 if __name__ == "__main__":

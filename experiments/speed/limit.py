@@ -2,9 +2,10 @@
 
 `python -m experiments.speed.limit job.npz` prints GFLOP/s. Every product of an epoch is timed for
 itself, of as many matrices as a member has runs, on every device at once; batched or one after
-another, whichever is faster.
+another, by either of the libraries that XLA may hand it to, whichever is fastest.
 """
 
+import itertools
 import sys
 import time
 from collections import Counter
@@ -18,6 +19,7 @@ from jax.sharding import Mesh, PartitionSpec
 from experiments import cli
 from experiments.speed.job import Job, Member, read
 from experiments.speed.prepare import flop, products
+from pgeom.compilation import OWN_LOOPS, known
 from pgeom.training.mlp import Network
 
 REPEATS = 15
@@ -34,7 +36,8 @@ def limit(job: Job, stack: Member) -> float:
     for (rows, inner, columns), times in Counter(shapes).items():
         left = np.ones((devices * runs, rows, inner), np.float32)
         right = np.ones((devices * runs, inner, columns), np.float32)
-        seconds += times * min(_seconds(f, mesh, left, right) for f in (_batched, _in_turn))
+        ways = itertools.product((_batched, _in_turn), ({}, known(OWN_LOOPS)))
+        seconds += times * min(_seconds(*way, mesh, left, right) for way in ways)
     return flop(shapes) * runs * devices / seconds / 1e9
 
 
@@ -46,10 +49,11 @@ def _in_turn(left, right):
     return jax.lax.map(lambda pair: jnp.dot(*pair), (left, right))
 
 
-def _seconds(multiply, mesh: Mesh, left, right) -> float:
+def _seconds(multiply, options: dict, mesh: Mesh, left, right) -> float:
     """The median time of a product on all devices at once."""
     spec = PartitionSpec("devices")
-    program = jax.jit(jax.shard_map(multiply, mesh=mesh, in_specs=spec, out_specs=spec))
+    sharded = jax.shard_map(multiply, mesh=mesh, in_specs=spec, out_specs=spec)
+    program = jax.jit(sharded, compiler_options=options)
     placed = jax.device_put((left, right), jax.NamedSharding(mesh, spec))
     jax.block_until_ready(program(*placed))
     times = []

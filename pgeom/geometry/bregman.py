@@ -42,6 +42,8 @@ def bregman_divergence(F: Generator) -> Callable[[jax.Array, jax.Array], jax.Arr
     """
 
     def divergence(q, p):
+        if hasattr(F, "divergence"):
+            return F.divergence(q, q - p)
         q, p = simplex.interior(q), simplex.interior(p)
         return _divergence(F, q, p, q - p)
 
@@ -62,6 +64,8 @@ def bregman_score(F: Generator) -> Score:
 
     def of_interior(p, label):
         e_y, d = simplex.towards_vertex(p, label)
+        if hasattr(F, "divergence"):
+            return F.divergence(label, d)
         return _divergence(F, simplex.interior(e_y), p, d)
 
     def example(p, label):
@@ -121,9 +125,7 @@ def _instantiate(tangent):
 
 
 def _value(F: Generator, q, p, d):
-    """D_F(q, p) without cancellation: F's own form, or the integral close by, or the definition."""
-    if hasattr(F, "divergence"):
-        return F.divergence(p, d)
+    """D_F(q, p) without cancellation: the integral close by, or else the definition."""
     F_p, F_slope = jax.jvp(F, (p,), (d,))
     return jnp.where(jnp.all(q <= CLOSE * p), _integral(F, q, d), F(q) - F_p - F_slope)
 

@@ -88,8 +88,8 @@ class SquaredNorm:
     def __call__(self, p: jax.Array) -> jax.Array:
         return jnp.sum(p**2)
 
-    def divergence(self, p: jax.Array, d: jax.Array) -> jax.Array:
-        """‖d‖², at any p."""
+    def divergence(self, q: jax.Array, d: jax.Array) -> jax.Array:
+        """‖d‖², at any q."""
         return jnp.sum(d**2)
 
 
@@ -104,11 +104,11 @@ class Quadratic:
     A: jax.Array
 
     def __call__(self, p: jax.Array) -> jax.Array:
-        return self.divergence(p, 1 / p.shape[-1] - p)
+        return self.divergence(p, p - 1 / p.shape[-1])
 
-    def divergence(self, p: jax.Array, d: jax.Array) -> jax.Array:
-        """½ dᵀAd, at any p."""
-        edge.same_classes("A", self.A.shape[-1], p.shape[-1])
+    def divergence(self, q: jax.Array, d: jax.Array) -> jax.Array:
+        """½ dᵀAd, at any q."""
+        edge.same_classes("A", self.A.shape[-1], d.shape[-1])
         return 0.5 * jnp.dot(d, jnp.dot(jnp.asarray(self.A, d.dtype), d))
 
     def rescaled(self, factor) -> "Quadratic":
@@ -156,11 +156,12 @@ class Hyperbolic:
         ridges = F.a * F.rho**2 * log_cosh.log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
         return F.scale * (F.lam / 2 * jnp.sum((p - 1 / p.shape[-1]) ** 2) + jnp.sum(ridges))
 
-    def divergence(self, p: jax.Array, d: jax.Array) -> jax.Array:
+    def divergence(self, q: jax.Array, d: jax.Array) -> jax.Array:
         """The sum of the divergences of its parts, each in closed form."""
-        F = self._like(p)
-        v, h = (jnp.dot(F.w, p) - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
-        ridges = F.a * F.rho**2 * log_cosh.divergence(v, h)
+        F = self._like(d)
+        ahead = F.w[:, q] if q.ndim == 0 else jnp.dot(F.w, q)
+        m, h = (ahead - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
+        ridges = F.a * F.rho**2 * log_cosh.divergence_to(m, h)
         return F.scale * (F.lam / 2 * jnp.sum(d**2) + jnp.sum(ridges))
 
     def rescaled(self, factor) -> "Hyperbolic":

@@ -6,11 +6,13 @@ Array([5.000e-09], dtype=float32)
 """
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 
-SMALL = 1.0  # |κ| below which the divergence is taken from series
+SMALL = 0.5  # |κ| below which the divergence is taken from series
 
 
 @jax.custom_jvp
@@ -33,10 +35,16 @@ def _tanh(v: jax.Array) -> jax.Array:
 
 @_tanh.defjvp
 def _tanh_jvp(primals, tangents):
-    # By hand because 1 − tanh² is rounding on a saturated ridge; sech² as a quotient is exact.
+    # By hand because 1 − tanh² is rounding on a saturated ridge; as a product sech² is exact.
     (v,), (v_dot,) = primals, tangents
+    S = _smaller_odds(v)
+    return _tanh(v), 4 * S * (1 - S) * v_dot
+
+
+def _smaller_odds(v):
+    """S = σ(−2|v|) ≤ ½."""
     E = jnp.exp(-2 * jnp.abs(v))
-    return _tanh(v), 4 * E / (1 + E) ** 2 * v_dot
+    return E / (1 + E)
 
 
 def divergence(v: jax.Array, h: jax.Array) -> jax.Array:
@@ -47,47 +55,59 @@ def divergence(v: jax.Array, h: jax.Array) -> jax.Array:
         log(1 − S + S e^κ) − Sκ,   S = σ(−2|v|) ≤ ½,   κ = −2h sign(v),
 
     which for small κ is S(e^κ − 1 − κ) − φ(S(e^κ − 1)) with φ(x) = x − log(1 + x): a difference
-    that never cancels more than two thirds, because S ≤ ½.
+    that never cancels more than half, because S ≤ ½.
     """
-    a = 2 * jnp.abs(v)
-    E = jnp.exp(-a)
-    inverse = 1 / (1 + E)
-    S = E * inverse
+    S = _smaller_odds(v)
     kappa = jnp.where(v > 0, -2 * h, 2 * h)
     small, moderate = jnp.abs(kappa) < SMALL, kappa < 60.0
     k = jnp.where(small, kappa, 0.0)
     excess = _expm1_minus(k)
     near = S * excess - _minus_log1p(S * (k + excess))
-    # where S e^κ may overflow, log(1 − S + S e^κ) = log(1 + e^c) − log(1 + E) with c = κ − a
-    c = kappa - a
+    # where e^κ may overflow, log(1 − S + S e^κ) = log(1 + e^c) + log(1 − S) with c = κ − 2|v|
+    c = kappa - 2 * jnp.abs(v)
     power = jnp.exp(jnp.where(moderate, kappa, -jnp.abs(c)))
-    grown = jnp.where(moderate, S * (power - 1), (power - E) * inverse)
+    grown = jnp.where(moderate, S * (power - 1), power * (1 - S) - S)
     far = jnp.where(moderate, 0.0, jnp.maximum(c, 0.0)) + jnp.log1p(grown) - S * kappa
     return jnp.where(small, near, far)
 
 
+@jax.custom_jvp
+def divergence_to(m: jax.Array, h: jax.Array) -> jax.Array:
+    """The divergence from v = m − h to m, elementwise. Its slope in h is h sech² v."""
+    return divergence(m - h, h)
+
+
+@partial(divergence_to.defjvp, symbolic_zeros=True)
+def _divergence_to_jvp(primals, tangents):
+    # By hand because the other terms of the slope in h cancel only on paper.
+    (m, h), (m_dot, h_dot) = primals, tangents
+    out_dot = jnp.zeros_like(h)
+    if not isinstance(h_dot, SymbolicZero):
+        S = _smaller_odds(m - h)
+        out_dot += 4 * S * (1 - S) * h * h_dot
+    if not isinstance(m_dot, SymbolicZero):
+        out_dot += jax.jvp(lambda v: divergence(v, h), (m - h,), (m_dot,))[1]
+    return divergence_to(m, h), out_dot
+
+
 def _expm1_minus(x: jax.Array) -> jax.Array:
     """eˣ − 1 − x for |x| < 1, by its series."""
-    series = jnp.ones_like(x)
-    for k in range(_terms(x, single=10, double=18), 2, -1):
-        series = 1 + series * x * (1 / k)
-    return series * x**2 / 2
+    return x**2 * _polynomial(x, [1 / math.factorial(k) for k in range(2, _last(x, 8, 14) + 1)])
 
 
 def _minus_log1p(x: jax.Array) -> jax.Array:
-    """φ(x) = x − log(1 + x) for −0.32 < x < 0.86.
-
-    With s = x/(2 + x), log(1 + x) = 2 artanh s and x − 2s = xs, hence
-    φ = xs − 2(s³/3 + s⁵/5 + …).
-    """
-    s = x / (2 + x)
-    square = s**2
-    series = jnp.zeros_like(x)
-    for k in range(_terms(x, single=13, double=29), 1, -2):
-        series = (series + 1 / k) * square
-    return s * (x - 2 * series)
+    """φ(x) = x − log(1 + x) for −0.2 < x < 0.33, by its series."""
+    return x**2 * _polynomial(-x, [1 / k for k in range(2, _last(x, 14, 32) + 1)])
 
 
-def _terms(x: jax.Array, *, single: int, double: int) -> int:
-    """How far a series goes until its next term is below the rounding of x."""
+def _polynomial(x: jax.Array, coefficients: list[float]) -> jax.Array:
+    """c₀ + c₁x + c₂x² + …, by Horner's rule."""
+    total = jnp.full_like(x, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total
+
+
+def _last(x: jax.Array, single: int, double: int) -> int:
+    """The last exponent of a series whose next term is below the rounding of x."""
     return double if x.dtype == jnp.float64 else single

@@ -67,8 +67,21 @@ def towards_vertex(p: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array
       `(e_y, d)`, both `[K]`.
     """
     e_y = vertex(label, p.shape[-1], p.dtype)
+    return e_y, _vertex_less(e_y, p)
+
+
+@jax.custom_jvp
+def _vertex_less(e_y, p):
     competitors = jnp.where(e_y > 0, 0.0, p)
-    return e_y, jnp.where(e_y > 0, jnp.sum(competitors), -competitors)
+    return jnp.where(e_y > 0, jnp.sum(competitors), -competitors)
+
+
+@_vertex_less.defjvp
+def _vertex_less_jvp(primals, tangents):
+    # By hand because autodiff moves d_y with the competitors, and a slope of d_y, however large,
+    # then rounds away theirs. Along the simplex d moves as −p does.
+    (e_y, p), (e_y_dot, p_dot) = primals, tangents
+    return _vertex_less(e_y, p), e_y_dot - p_dot
 
 
 def tangent_basis(K: int) -> np.ndarray:

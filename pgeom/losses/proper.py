@@ -9,6 +9,7 @@ Array([0.29194], dtype=float32)
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -32,14 +33,16 @@ def on_logits(score: Score, temperature=1.0) -> Loss:
     """
     edge.scalar("temperature", temperature)
     edge.positive("temperature", temperature)
-    of_logits = getattr(getattr(score, "generator", None), "score_on_logits", None)
-    of_interior = getattr(score, "of_interior", score)
+    generator = getattr(score, "generator", None)
+    of_logits = getattr(generator, "score_on_logits", None)
+    of_softmax = getattr(score, "of_interior", score)
+    smooth = hasattr(generator, "divergence")  # up to the boundary, where others need a floor
 
     def example(logits, label):
         logits = logits / jnp.asarray(temperature, logits.dtype)
         if of_logits is not None:
             return of_logits(logits, label)
-        return of_interior(_softmax(logits), label)
+        return of_softmax(_softmax(logits, not smooth), label)
 
     return edge.over_examples(example)
 
@@ -101,19 +104,20 @@ def apms(
     return loss
 
 
-@jax.custom_jvp
-def _softmax(logits: jax.Array) -> jax.Array:
-    """softmax(z), inside the simplex."""
-    return simplex.interior(jax.nn.softmax(logits))
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _softmax(logits: jax.Array, floored: bool) -> jax.Array:
+    """softmax(z), moved inside the simplex where it is to be floored."""
+    p = jax.nn.softmax(logits)
+    return simplex.interior(p) if floored else p
 
 
 @_softmax.defjvp
-def _softmax_jvp(primals, tangents):
+def _softmax_jvp(floored, primals, tangents):
     # By hand because next to a vertex the Jacobian takes off what a score's gradient has in common
     # over classes by a difference that loses every digit. Moving the entry next to one by minus
     # what the others move subtracts that class's component first, and exactly.
     (logits,), (logits_dot,) = primals, tangents
-    p = _softmax(logits)
+    p = _softmax(logits, floored)
     moved = p * (logits_dot - jnp.dot(p, logits_dot))
     dominant = p > 0.5
     others = jnp.where(dominant, 0.0, moved)

@@ -17,7 +17,7 @@ import pgeom
 from pgeom.compilation import OWN_LOOPS, known
 
 SIZES = ((10, 4096), (1_000, 256), (100_000, 16))  # classes, batch
-REPEATS = 41
+REPEATS = 101
 REFERENCE = "optax CE"
 DENSE = 1_000  # the most classes for which a K×K matrix is reasonable
 

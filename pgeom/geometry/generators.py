@@ -109,10 +109,29 @@ class Quadratic:
     def divergence(self, q: jax.Array, d: jax.Array) -> jax.Array:
         """½ dᵀAd, at any q."""
         edge.same_classes("A", self.A.shape[-1], d.shape[-1])
-        return 0.5 * jnp.dot(d, jnp.dot(jnp.asarray(self.A, d.dtype), d))
+        A = jnp.asarray(self.A, d.dtype)
+        return _half_square((A + A.T) / 2, d)
 
     def rescaled(self, factor) -> "Quadratic":
         return Quadratic(self.A * factor)
+
+
+@jax.custom_jvp
+def _half_square(A, d):
+    """½ dᵀAd of a symmetric A."""
+    return 0.5 * jnp.dot(d, jnp.dot(A, d))
+
+
+@partial(_half_square.defjvp, symbolic_zeros=True)
+def _half_square_jvp(primals, tangents):
+    # By hand because autodiff cannot know that A is symmetric, and multiplies by Aᵀ as well.
+    (A, d), (A_dot, d_dot) = primals, tangents
+    out_dot = jnp.zeros((), d.dtype)
+    if not isinstance(d_dot, SymbolicZero):
+        out_dot += jnp.dot(jnp.dot(A, d), d_dot)
+    if not isinstance(A_dot, SymbolicZero):
+        out_dot += 0.5 * jnp.dot(d, jnp.dot(A_dot, d))
+    return _half_square(A, d), out_dot
 
 
 def quadratic(A) -> Quadratic:

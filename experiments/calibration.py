@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from experiments import cli, jobs
+from experiments import cli
 from experiments.cells import Cell
 from experiments.protocol import chosen
 from experiments.records import Store
@@ -30,10 +30,8 @@ def main(
     """
     losses = chosen("loss", losses, tuple(catalogue.GENERAL))
     command = cli.begin(common, out)
-    store = Store(out, command.training.configuration())
     cells = [Cell("digits", "clean", seed) for seed in command.seeds]
-    builders = {loss: catalogue.GENERAL[loss] for loss in losses}
-    spent = jobs.run(store, cells, builders, command.training, command.machine)
+    store, spent = command.train(out, cells, losses)
     asked = len(cells) * len(losses)
     cli.finish(command, spent, asked, out, lambda: report(store, cells, losses, command))
 

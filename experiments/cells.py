@@ -13,9 +13,9 @@ import numpy as np
 from experiments.protocol import Training
 from pgeom.data import label_noise, regimes, sources, splits
 from pgeom.data.regimes import stream
+from pgeom.training.crew import Task
 from pgeom.training.epoch import Member
 from pgeom.training.mlp import Network
-from pgeom.training.trainer import Task
 from pgeom.types import ClassStats
 
 

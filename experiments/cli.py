@@ -16,8 +16,11 @@ import jax
 import tyro
 from rich.console import Console
 
-from experiments.jobs import Machine, Spent
+from experiments import jobs
+from experiments.cells import Cell
 from experiments.protocol import SEEDS, Training, UsageError, parse_seeds
+from experiments.records import Store
+from pgeom.losses import catalogue
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,35 @@ class Command(NamedTuple):
 
     seeds: tuple[int, ...]
     training: Training
-    machine: Machine
+    machine: jobs.Machine
     json: bool
     begun: float
 
     @property
     def console(self) -> Console:
         return self.machine.console
+
+    def train(
+        self,
+        out: Path,
+        cells: list[Cell],
+        losses: tuple[str, ...],
+        training: Training | None = None,
+        measure: jobs.Measure = jobs.nothing,
+    ) -> tuple[Store, jobs.Spent]:
+        """Train what has no record in `out` yet; return the records, and what it took.
+
+        Args:
+          out: the folder of the records.
+          cells: all of one dataset.
+          losses: names of the catalogue.
+          training: the protocol's, unless given.
+          measure: the experiment's own fields.
+        """
+        training = training or self.training
+        store = Store(out, training.configuration())
+        builders = {loss: catalogue.LOSSES[loss] for loss in losses}
+        return store, jobs.run(store, cells, builders, training, self.machine, measure)
 
 
 def start(main: Callable, name: str) -> None:
@@ -103,12 +128,12 @@ def begin(options: Options, out: Path) -> Command:
     devices = prepare_devices(options.devices)
     # where stdout is for JSON, talk on stderr; and of several processes only one talks
     console = Console(stderr=options.json, quiet=jax.process_index() > 0)
-    machine = Machine(devices, console, options.memory)
+    machine = jobs.Machine(devices, console, options.memory)
     return Command(seeds, Training(options.epochs), machine, options.json, begun)
 
 
 def finish(
-    command: Command, spent: Spent, asked: int, out: Path, report: Callable[[], Sequence[Path]]
+    command: Command, spent: jobs.Spent, asked: int, out: Path, report: Callable[[], Sequence[Path]]
 ) -> None:
     """Write the report, in the process that leads, and say where everything is."""
     if not command.machine.leads:

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments import cli, jobs, longtail, tables
+from experiments import cli, longtail, tables
 from experiments.cells import Cell
+from experiments.jobs import Spent
 from experiments.protocol import NOISE_DATASETS, REGIMES
-from experiments.records import Store
 from pgeom.losses import catalogue
 
 PUBLISHED = Path(__file__).with_name("published.json")
@@ -146,18 +146,16 @@ def _mean_sd(mean: float, sd: float) -> str:
     return f"{mean:.3f}" if np.isnan(sd) else f"{mean:.3f} ± {sd:.3f}"
 
 
-def _runs(records: Path, command: cli.Command) -> tuple[pd.DataFrame, jobs.Spent]:
+def _runs(records: Path, command: cli.Command) -> tuple[pd.DataFrame, Spent]:
     """All runs of the published tables, those that are missing trained first."""
-    general, every = dict(catalogue.GENERAL), dict(catalogue.LOSSES)
-    jobs_of = [(name, records / "noise", general) for name in NOISE_DATASETS]
-    jobs_of.append((longtail.DATASET, records / "longtail", every))
-    frames, spent = [], jobs.Spent()
-    for dataset, folder, builders in jobs_of:
+    needed = [(name, "noise", tuple(catalogue.GENERAL)) for name in NOISE_DATASETS]
+    needed.append((longtail.DATASET, "longtail", tuple(catalogue.LOSSES)))
+    frames, spent = [], Spent()
+    for dataset, folder, losses in needed:
         cells = [Cell(dataset, name, seed) for name in REGIMES[dataset] for seed in command.seeds]
-        store = Store(folder, command.training.configuration())
-        run = (store, cells, builders, command.training, command.machine)
-        spent += jobs.run(*run)
-        frames.append(tables.select(store.runs(), cells, tuple(builders)))
+        store, more = command.train(records / folder, cells, losses)
+        frames.append(tables.select(store.runs(), cells, losses))
+        spent += more
     return pd.concat(frames, ignore_index=True), spent
 
 

@@ -18,19 +18,17 @@ from experiments.protocol import Training, UsageError
 from experiments.records import Store
 from experiments.scoring import records_of
 from pgeom.losses.catalogue import Builder
-from pgeom.training.trainer import (
-    Programs,
-    Setup,
-    Sizes,
-    Trained,
-    compile_programs,
-    member_bytes,
-    sizes_of,
-    train,
-)
+from pgeom.training.crew import Setup, Sizes, member_bytes, sizes_of
+from pgeom.training.trainer import Programs, Trained, compile_programs, train
 
 Measure = Callable[[PreparedCell, Trained], Mapping[str, np.ndarray]]
 """An experiment's own fields, a value for each of a cell's runs: `{field: values[L]}`."""
+
+
+def nothing(prepared: PreparedCell, trained: Trained) -> dict:
+    """No fields but those of every record."""
+    return {}
+
 
 GIB = 2**30
 
@@ -68,7 +66,7 @@ def run(
     losses: Mapping[str, Builder],
     training: Training,
     machine: Machine,
-    measure: Measure = lambda prepared, trained: {},
+    measure: Measure = nothing,
 ) -> Spent:
     """Train what is missing among the cells of one dataset, in one compiled program."""
     missing = _agreed(cells, store.missing(cells, tuple(losses)))

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments import cli, jobs
+from experiments import cli
 from experiments.cells import Cell
+from experiments.jobs import Spent
 from experiments.protocol import Training, chosen
 from experiments.records import Store
 from pgeom.losses import catalogue
@@ -49,12 +50,10 @@ def main(
 
 def train_missing(out: Path, cells, losses, command: cli.Command):
     """Train what has no record yet, in either way; return the store of each, and what it took."""
-    builders = {loss: catalogue.LOSSES[loss] for loss in losses}
-    spent, stores = jobs.Spent(), {}
+    spent, stores = Spent(), {}
     for name, training in stoppings(command.training).items():
-        stores[name] = Store(out, training.configuration())
-        run = (stores[name], cells, builders, training, command.machine)
-        spent += jobs.run(*run)
+        stores[name], more = command.train(out, cells, losses, training)
+        spent += more
     return stores, spent
 
 

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from experiments import cli, jobs
+from experiments import cli
 from experiments.cells import Cell
-from experiments.protocol import NOISE_DATASETS, REGIMES, Training, chosen, one_of
+from experiments.jobs import Spent
+from experiments.protocol import NOISE_DATASETS, REGIMES, chosen, one_of
 from experiments.records import Store
 from pgeom.losses import catalogue
 
@@ -33,29 +34,25 @@ def main(
     losses = chosen("loss", losses, tuple(catalogue.GENERAL))
     command = cli.begin(common, out)
     cells = [Cell(dataset, regime, seed) for regime in regimes for seed in command.seeds]
-    stores = stores_of(out, command.training)
-    spent = train_missing(stores, cells, losses, command)
+    stores, spent = train_missing(out, cells, losses, command)
     asked = len(RATES) * len(cells) * len(losses)
     cli.finish(command, spent, asked, out, lambda: report(stores, cells, losses, out, command))
 
 
-def stores_of(out: Path, training: Training, primary: Path | None = None) -> dict[float, Store]:
-    """The store of each learning rate; the protocol's own rate may be found in `primary`."""
-    stores = {}
+def train_missing(
+    out: Path, cells, losses, command: cli.Command, primary: Path | None = None
+) -> tuple[dict[float, Store], Spent]:
+    """Train what has no record yet; return the store of each learning rate, and what it took.
+
+    Records of the protocol's own rate may be found in `primary`.
+    """
+    spent, stores = Spent(), {}
     for rate in RATES:
-        folder = primary if primary and rate == training.learning_rate else out
-        stores[rate] = Store(folder, replace(training, learning_rate=rate).configuration())
-    return stores
-
-
-def train_missing(stores: dict[float, Store], cells, losses, command: cli.Command) -> jobs.Spent:
-    """Train what has no record yet, a learning rate after another."""
-    builders = {loss: catalogue.GENERAL[loss] for loss in losses}
-    spent = jobs.Spent()
-    for rate, store in stores.items():
         training = replace(command.training, learning_rate=rate)
-        spent += jobs.run(store, cells, builders, training, command.machine)
-    return spent
+        folder = primary if primary and training == command.training else out
+        stores[rate], more = command.train(folder, cells, losses, training)
+        spent += more
+    return stores, spent
 
 
 def frame_of(stores: dict[float, Store], cells, losses):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from experiments import cli, jobs
+from experiments import cli
 from experiments.cells import Cell
 from experiments.protocol import NOISE_DATASETS, REGIMES, chosen, one_of
 from experiments.records import Store
@@ -31,10 +31,8 @@ def main(
     regimes = chosen("regime", regimes, REGIMES[dataset])
     losses = chosen("loss", losses, tuple(catalogue.GENERAL))
     command = cli.begin(common, out)
-    store = Store(out, command.training.configuration())
     cells = [Cell(dataset, regime, seed) for regime in regimes for seed in command.seeds]
-    builders = {loss: catalogue.GENERAL[loss] for loss in losses}
-    spent = jobs.run(store, cells, builders, command.training, command.machine)
+    store, spent = command.train(out, cells, losses)
     asked = len(cells) * len(losses)
     cli.finish(command, spent, asked, out, lambda: report(store, cells, losses, command))
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import cli, jobs
+from experiments import cli
 from experiments.cells import Cell, PreparedCell, network_for
 from experiments.protocol import chosen
 from experiments.records import Store
@@ -46,11 +46,8 @@ def main(
     """
     losses = chosen("loss", losses, tuple(catalogue.GENERAL))
     command = cli.begin(common, out)
-    store = Store(out, command.training.configuration())
     cells = [Cell("digits", "clean", seed) for seed in command.seeds]
-    builders = {loss: catalogue.GENERAL[loss] for loss in losses}
-    run = (store, cells, builders, command.training, command.machine)
-    spent = jobs.run(*run, measure=probe)
+    store, spent = command.train(out, cells, losses, measure=probe)
     asked = len(cells) * len(losses)
     cli.finish(command, spent, asked, out, lambda: report(store, cells, losses, command))
 

@@ -12,7 +12,8 @@ from experiments.cells import Cell, PreparedCell, network_for, prepare
 from experiments.protocol import chosen
 from experiments.records import Store
 from pgeom.losses import catalogue
-from pgeom.training.trainer import Setup, compile_programs, sizes_of, train
+from pgeom.training.crew import Setup, sizes_of
+from pgeom.training.trainer import compile_programs, train
 
 COLUMNS = {"seconds": "Seconds a run ↓"}
 

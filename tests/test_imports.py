@@ -13,13 +13,15 @@ MEASURED = {"pgeom.types", "pgeom.edge"}  # what data and evaluation may know
 ROOMS = {  # a room, and what of the project it may import besides itself
     "pgeom/types.py": set(),
     "pgeom/edge.py": {"pgeom.types"},
+    "pgeom/compilation.py": set(),
     "pgeom/geometry": CORE,
     "pgeom/losses": GEOMETRY,
-    "pgeom/training": LOSSES,
+    "pgeom/training": LOSSES | {"pgeom.compilation"},
     "pgeom/data": MEASURED,
     "pgeom/evaluation": MEASURED,
     "experiments": {"pgeom"},
-    "proofs_numeric": GEOMETRY | {"pgeom.losses.proper", "pgeom.losses.catalogue", "pgeom.data"},
+    "proofs_numeric": GEOMETRY
+    | {"pgeom.compilation", "pgeom.losses.proper", "pgeom.losses.catalogue", "pgeom.data"},
 }
 LIBRARIES = {  # a library, and the only places for it
     "sklearn": ("pgeom/data/", "pgeom/estimator"),

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from experiments import ablation, cli, jobs, longtail, lr_sensitivity, robustness, runtime, tables
+from experiments import ablation, cli, longtail, lr_sensitivity, robustness, runtime, tables
 from experiments.cells import Cell
+from experiments.jobs import Spent
 from experiments.protocol import NOISE_DATASETS, REGIMES
 from experiments.records import Store
 from pgeom.losses import catalogue
@@ -33,7 +34,7 @@ class Results(NamedTuple):
     ablation: pd.DataFrame
     rates: pd.DataFrame
     runtime: pd.DataFrame
-    spent: jobs.Spent
+    spent: Spent
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -66,19 +67,17 @@ def gather(folder: Path, losses: tuple[str, ...], command: cli.Command) -> Resul
     )
 
 
-def _noise(out: Path, losses, command: cli.Command) -> tuple[dict[str, Study], jobs.Spent]:
-    builders = {loss: catalogue.GENERAL[loss] for loss in losses}
-    store = Store(out, command.training.configuration())
-    studies, spent = {}, jobs.Spent()
+def _noise(out: Path, losses, command: cli.Command) -> tuple[dict[str, Study], Spent]:
+    studies, spent = {}, Spent()
     for dataset in NOISE_DATASETS:
         cells = [Cell(dataset, name, seed) for name in REGIMES[dataset] for seed in command.seeds]
-        run = (store, cells, builders, command.training, command.machine)
-        spent += jobs.run(*run)
+        store, more = command.train(out, cells, losses)
         studies[dataset] = Study(store, cells, tables.select(store.runs(), cells, losses))
+        spent += more
     return studies, spent
 
 
-def _longtail(out: Path, losses, command: cli.Command) -> tuple[dict[str, Study], jobs.Spent]:
+def _longtail(out: Path, losses, command: cli.Command) -> tuple[dict[str, Study], Spent]:
     cells = [Cell(longtail.DATASET, longtail.REGIME, seed) for seed in command.seeds]
     stores, spent = longtail.train_missing(out, cells, losses, command)
     studies = {
@@ -88,19 +87,15 @@ def _longtail(out: Path, losses, command: cli.Command) -> tuple[dict[str, Study]
     return studies, spent
 
 
-def _robustness(out: Path, losses, command: cli.Command) -> tuple[pd.DataFrame, jobs.Spent]:
-    builders = {loss: catalogue.GENERAL[loss] for loss in losses}
-    store = Store(out, command.training.configuration())
+def _robustness(out: Path, losses, command: cli.Command) -> tuple[pd.DataFrame, Spent]:
     cells = [Cell("digits", "clean", seed) for seed in command.seeds]
-    run = (store, cells, builders, command.training, command.machine)
-    spent = jobs.run(*run, measure=robustness.probe)
+    store, spent = command.train(out, cells, losses, measure=robustness.probe)
     return tables.select(store.runs(), cells, losses), spent
 
 
-def _rates(folder: Path, cells, losses, command) -> tuple[pd.DataFrame, jobs.Spent]:
+def _rates(folder: Path, cells, losses, command) -> tuple[pd.DataFrame, Spent]:
     # the protocol's own learning rate was trained by the noise experiment
-    stores = lr_sensitivity.stores_of(
-        folder / "lr_sensitivity", command.training, primary=folder / "noise"
+    stores, spent = lr_sensitivity.train_missing(
+        folder / "lr_sensitivity", cells, losses, command, primary=folder / "noise"
     )
-    spent = lr_sensitivity.train_missing(stores, cells, losses, command)
     return lr_sensitivity.frame_of(stores, cells, losses), spent

@@ -24,8 +24,9 @@ from experiments.speed.prepare import DATASET, cells_of, training_of
 from pgeom.evaluation import metrics
 from pgeom.losses import catalogue
 from pgeom.training import early_stopping
+from pgeom.training.crew import Setup, sizes_of
 from pgeom.training.mlp import Network
-from pgeom.training.trainer import Setup, compile_programs, sizes_of, train
+from pgeom.training.trainer import compile_programs, train
 from pgeom.types import Annealing, ClassStats
 
 

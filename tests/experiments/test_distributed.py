@@ -15,7 +15,8 @@ from experiments import cli, jobs, noise
 from experiments.cells import Cell, network_for, prepare
 from experiments.protocol import Training, UsageError
 from pgeom.losses import catalogue
-from pgeom.training.trainer import Setup, compile_programs, member_bytes, sizes_of
+from pgeom.training.crew import Setup, member_bytes, sizes_of
+from pgeom.training.trainer import compile_programs
 
 JOB = {"dataset": "breast-cancer", "regimes": ("clean",), "losses": ("ce",)}
 COMMAND = [sys.executable, "-m", "experiments.noise", "--dataset", "breast-cancer", "--regimes"]

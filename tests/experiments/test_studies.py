@@ -3,9 +3,9 @@
 import json
 
 import numpy as np
-import pytest
 
 from experiments import ablation, calibration, longtail, lr_sensitivity, robustness, runtime
+from experiments.jobs import Spent
 from experiments.protocol import Training
 from tests.experiments.conftest import REPORTED, TWO
 
@@ -86,8 +86,15 @@ def test_runtime_keeps_what_it_measured(reported, capsys):
     assert lines(out) == before and "a loss alone" in said(capsys)
 
 
-@pytest.mark.parametrize("rate", lr_sensitivity.RATES)
-def test_only_the_protocol_s_rate_may_lie_elsewhere(tmp_path, rate):
-    stores = lr_sensitivity.stores_of(tmp_path / "own", TWO_TRAINING, primary=tmp_path / "noise")
-    elsewhere = rate == TWO_TRAINING.learning_rate
-    assert stores[rate].folder.name == ("noise" if elsewhere else "own")
+def test_only_records_of_the_protocol_s_rate_are_looked_for_elsewhere(tmp_path):
+    folders = {}
+
+    class Command:
+        training = TWO_TRAINING
+
+        def train(self, out, cells, losses, training):
+            folders[training.learning_rate] = out.name
+            return None, Spent()
+
+    lr_sensitivity.train_missing(tmp_path / "own", [], (), Command(), primary=tmp_path / "noise")
+    assert folders == {3e-4: "own", 1e-3: "noise", 3e-3: "own"}

@@ -6,9 +6,10 @@ import pytest
 
 from pgeom.losses import catalogue
 from pgeom.training import early_stopping
+from pgeom.training.crew import Setup, Task, sizes_of
 from pgeom.training.epoch import Member
 from pgeom.training.mlp import Network
-from pgeom.training.trainer import Setup, Task, compile_programs, sizes_of
+from pgeom.training.trainer import compile_programs
 from pgeom.types import ClassStats
 
 NETWORK = Network(inputs=6, classes=3)

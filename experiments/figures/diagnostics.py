@@ -96,8 +96,8 @@ def calibration_gradients(frame: pd.DataFrame, probed: pd.DataFrame, path: Path)
 def optimization(frame: pd.DataFrame, timed: pd.DataFrame, path: Path) -> list[Path]:
     """Validation NLL over epochs, and seconds to train a run with each loss alone."""
     losses = present(frame, LABELS)
-    size = (9.6, max(3.4, 0.9 + 0.24 * len(losses)))
-    with figure_of(1, 2, size, gridspec_kw={"wspace": 0.95}) as (figure, axes):
+    size = (10.2, max(3.4, 0.9 + 0.24 * len(losses)))
+    with figure_of(1, 2, size, gridspec_kw={"wspace": 1.15}) as (figure, axes):
         left, right = axes[0]
         for loss in losses:
             _curve(left, frame[frame["loss"] == loss]["validation_nll"], loss)

@@ -58,16 +58,17 @@ def divergence(v: jax.Array, h: jax.Array) -> jax.Array:
     that never cancels more than half, because S ≤ ½.
     """
     S = _smaller_odds(v)
-    kappa = jnp.where(v > 0, -2 * h, 2 * h)
+    kappa = jnp.where(v >= 0, -2 * h, 2 * h)  # as the slope of |v| at 0
     small, moderate = jnp.abs(kappa) < SMALL, kappa < 60.0
     k = jnp.where(small, kappa, 0.0)
     excess = _expm1_minus(k)
     near = S * excess - _minus_log1p(S * (k + excess))
     # where e^κ may overflow, log(1 − S + S e^κ) = log(1 + e^c) + log(1 − S) with c = κ − 2|v|
     c = kappa - 2 * jnp.abs(v)
-    power = jnp.exp(jnp.where(moderate, kappa, -jnp.abs(c)))
+    beyond = jnp.maximum(c, 0.0)
+    power = jnp.exp(jnp.where(moderate, kappa, c - 2 * beyond))
     grown = jnp.where(moderate, S * (power - 1), power * (1 - S) - S)
-    far = jnp.where(moderate, 0.0, jnp.maximum(c, 0.0)) + jnp.log1p(grown) - S * kappa
+    far = jnp.where(moderate, 0.0, beyond) + jnp.log1p(grown) - S * kappa
     return jnp.where(small, near, far)
 
 

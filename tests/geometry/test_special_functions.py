@@ -49,6 +49,21 @@ def test_the_divergence_of_log_cosh_at_every_scale(dtype, tolerance):
     np.testing.assert_allclose(found[normal], expected[normal], rtol=tolerance)
 
 
+def test_the_divergence_to_a_point_has_exact_slopes(x64):
+    targets, steps = [-30.0, -2.0, 0.0, 0.3, 7.0], [-3.0, -1e-4, 0.2, 0.3, 40.0]
+    m, h = (part.ravel() for part in np.meshgrid(targets, steps))
+    both = jax.value_and_grad(log_cosh.divergence_to, (0, 1))
+    value, (by_m, by_h) = jax.jit(jax.vmap(both))(m, h)
+    v = m - h
+    expected = [exact_divergence(a, b) for a, b in zip(v, h, strict=True)]
+    np.testing.assert_allclose(value, expected, rtol=1e-11, atol=1e-300)
+    sech2 = 4 * np.exp(-2 * np.abs(v)) / (1 + np.exp(-2 * np.abs(v))) ** 2
+    np.testing.assert_allclose(by_h, h * sech2, rtol=1e-12)
+    np.testing.assert_allclose(by_m, np.tanh(m) - np.tanh(v) - h * sech2, rtol=1e-6, atol=1e-12)
+    second = jax.jit(jax.vmap(jax.grad(jax.grad(log_cosh.divergence_to, 1), 1)))(m, h)
+    np.testing.assert_allclose(second, sech2 * (1 + 2 * h * np.tanh(v)), rtol=1e-11, atol=1e-300)
+
+
 def test_tempered_functions_are_inverse_and_pass_through_one(x64):
     x = jnp.array([1e-6, 0.01, 0.3, 1.0, 2.5])
     log_t = jax.jit(tempered.tempered_log)

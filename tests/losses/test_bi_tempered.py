@@ -55,6 +55,22 @@ def test_the_normaliser_to_six_digits_in_float32(t):
     np.testing.assert_allclose(np.sum(p, axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("t", sorted({t2 for _, t2 in TEMPERATURES}))
+def test_the_iteration_ends_in_nine_steps_whatever_rounding_does(t, monkeypatch):
+    loop = jax.lax.while_loop
+
+    def counting(unconverged, newton, start):
+        steps, lam, change = loop(unconverged, newton, start)
+        return steps, steps.astype(lam.dtype), change  # the count in place of λ
+
+    monkeypatch.setattr(jax.lax, "while_loop", counting)
+    scales = np.repeat([0.1, 3.0, 10.0, 100.0], 2048)[:, None]
+    z = scales * np.random.default_rng(0).normal(size=(len(scales), 10))
+    z = (z - np.max(z, axis=-1, keepdims=True)).astype(np.float32)
+    steps = jax.jit(jax.vmap(lambda z: normaliser(z, t)))(z)
+    assert np.min(steps) >= 1 and np.max(steps) <= 9
+
+
 @pytest.mark.parametrize(("t1", "t2"), TEMPERATURES)
 def test_the_loss_from_the_exact_normaliser(t1, t2):
     z = draws(10)

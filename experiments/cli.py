@@ -1,4 +1,4 @@
-"""What every command shares: its common options, the set-up of JAX, and its errors."""
+"""What every command shares: its common options, the set-up of JAX, training, and its errors."""
 
 import contextlib
 import io

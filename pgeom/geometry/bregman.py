@@ -62,17 +62,17 @@ def bregman_score(F: Generator) -> Score:
       `score(p[..., K], labels[...]) -> [...]`, Eq. (score).
     """
 
-    def of_interior(p, label):
+    def of_point(p, label):
         e_y, d = simplex.towards_vertex(p, label)
         if hasattr(F, "divergence"):
             return F.divergence(label, d)
         return _divergence(F, simplex.interior(e_y), p, d)
 
     def example(p, label):
-        return of_interior(simplex.interior(p), label)
+        return of_point(simplex.interior(p), label)
 
     score = edge.over_examples(example, name="p")
-    score.generator, score.of_interior = F, of_interior
+    score.generator, score.of_point = F, of_point
     return score
 
 

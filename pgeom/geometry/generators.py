@@ -176,9 +176,12 @@ class Hyperbolic:
         return F.scale * (F.lam / 2 * jnp.sum((p - 1 / p.shape[-1]) ** 2) + jnp.sum(ridges))
 
     def divergence(self, q: jax.Array, d: jax.Array) -> jax.Array:
-        """The sum of the divergences of its parts, each in closed form."""
+        """The sum of the divergences of its parts, each in closed form.
+
+        With q the label of a vertex, w·q is a column of w.
+        """
         F = self._like(d)
-        ahead = F.w[:, q] if q.ndim == 0 else jnp.dot(F.w, q)
+        ahead = F.w[:, q] if jnp.ndim(q) == 0 else jnp.dot(F.w, q)
         m, h = (ahead - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
         ridges = F.a * F.rho**2 * log_cosh.divergence_to(m, h)
         return F.scale * (F.lam / 2 * jnp.sum(d**2) + jnp.sum(ridges))

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
 SMALL = 0.5  # |κ| below which the divergence is taken from series
+LARGE = 40.0  # κ from which e^κ is avoided
 
 
 @jax.custom_jvp
@@ -37,11 +38,11 @@ def _tanh(v: jax.Array) -> jax.Array:
 def _tanh_jvp(primals, tangents):
     # By hand because 1 − tanh² is rounding on a saturated ridge; as a product sech² is exact.
     (v,), (v_dot,) = primals, tangents
-    S = _smaller_odds(v)
+    S = _smaller_probability(v)
     return _tanh(v), 4 * S * (1 - S) * v_dot
 
 
-def _smaller_odds(v):
+def _smaller_probability(v):
     """S = σ(−2|v|) ≤ ½."""
     E = jnp.exp(-2 * jnp.abs(v))
     return E / (1 + E)
@@ -57,13 +58,14 @@ def divergence(v: jax.Array, h: jax.Array) -> jax.Array:
     which for small κ is S(e^κ − 1 − κ) − φ(S(e^κ − 1)) with φ(x) = x − log(1 + x): a difference
     that never cancels more than half, because S ≤ ½.
     """
-    S = _smaller_odds(v)
+    S = _smaller_probability(v)
     kappa = jnp.where(v >= 0, -2 * h, 2 * h)  # as the slope of |v| at 0
-    small, moderate = jnp.abs(kappa) < SMALL, kappa < 60.0
+    small, moderate = jnp.abs(kappa) < SMALL, kappa < LARGE
     k = jnp.where(small, kappa, 0.0)
     excess = _expm1_minus(k)
     near = S * excess - _minus_log1p(S * (k + excess))
-    # where e^κ may overflow, log(1 − S + S e^κ) = log(1 + e^c) + log(1 − S) with c = κ − 2|v|
+    # where e^κ or, in derivatives, its square may overflow:
+    # log(1 − S + S e^κ) = log(1 + e^c) + log(1 − S) with c = κ − 2|v|
     c = kappa - 2 * jnp.abs(v)
     beyond = jnp.maximum(c, 0.0)
     power = jnp.exp(jnp.where(moderate, kappa, c - 2 * beyond))
@@ -84,7 +86,7 @@ def _divergence_to_jvp(primals, tangents):
     (m, h), (m_dot, h_dot) = primals, tangents
     out_dot = jnp.zeros_like(h)
     if not isinstance(h_dot, SymbolicZero):
-        S = _smaller_odds(m - h)
+        S = _smaller_probability(m - h)
         out_dot += 4 * S * (1 - S) * h * h_dot
     if not isinstance(m_dot, SymbolicZero):
         out_dot += jax.jvp(lambda v: divergence(v, h), (m - h,), (m_dot,))[1]
@@ -92,7 +94,7 @@ def _divergence_to_jvp(primals, tangents):
 
 
 def _expm1_minus(x: jax.Array) -> jax.Array:
-    """eˣ − 1 − x for |x| < 1, by its series."""
+    """eˣ − 1 − x for |x| < ½, by its series."""
     return x**2 * _polynomial(x, [1 / math.factorial(k) for k in range(2, _last(x, 8, 14) + 1)])
 
 

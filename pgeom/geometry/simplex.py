@@ -72,14 +72,15 @@ def towards_vertex(p: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array
 
 @jax.custom_jvp
 def _vertex_less(e_y, p):
+    """e_y − p."""
     competitors = jnp.where(e_y > 0, 0.0, p)
     return jnp.where(e_y > 0, jnp.sum(competitors), -competitors)
 
 
 @_vertex_less.defjvp
 def _vertex_less_jvp(primals, tangents):
-    # By hand because autodiff moves d_y with the competitors, and a slope of d_y, however large,
-    # then rounds away theirs. Along the simplex d moves as −p does.
+    # By hand because autodiff adds the slope of d_y to that of every competitor, and rounds theirs
+    # away. Along the simplex d moves as −p does.
     (e_y, p), (e_y_dot, p_dot) = primals, tangents
     return _vertex_less(e_y, p), e_y_dot - p_dot
 

@@ -35,7 +35,7 @@ def on_logits(score: Score, temperature=1.0) -> Loss:
     edge.positive("temperature", temperature)
     generator = getattr(score, "generator", None)
     of_logits = getattr(generator, "score_on_logits", None)
-    of_softmax = getattr(score, "of_interior", score)
+    of_softmax = getattr(score, "of_point", score)
     smooth = hasattr(generator, "divergence")  # up to the boundary, where others need a floor
 
     def example(logits, label):

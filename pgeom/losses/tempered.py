@@ -13,7 +13,7 @@ from pgeom import edge
 from pgeom.geometry.simplex import largest, pick
 from pgeom.geometry.tempered import expm1, expm1_ratio, log_of_tempered_exp
 
-MOST_STEPS = 64  # of the normaliser's Newton iteration, which needs two to nine
+MOST_STEPS = 64  # of the normaliser's Newton iteration, which needs one to eleven
 
 
 def bi_tempered(logits: jax.Array, labels: jax.Array, *, t1=0.8, t2=1.2) -> jax.Array:
@@ -78,8 +78,9 @@ def _normaliser_below(z, t):
     def solve(z):
         def unconverged(state):
             steps, lam, change = state
-            # the error of a step is ½|g″/g′| change², and without rounding no step is negative
-            left = t * change**2 / (2 * (1 + (t - 1) * lam))
+            # The error of a step is ½|g″/g′| change². For t > 1 the top class bounds it; for t < 1
+            # nothing does at the edge of the support. Without rounding no step is negative.
+            left = t * change**2 / (2 * (1 + (t - 1) * lam)) if t > 1 else change
             return (steps < MOST_STEPS) & (change > 0) & (left > jnp.finfo(z.dtype).eps * lam)
 
         def newton(state):

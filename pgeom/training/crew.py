@@ -1,8 +1,4 @@
-"""A crew: the members that a program takes at once, on the devices of a mesh.
-
-The mesh may span several processes. Each of them then makes only what its own devices hold of a
-crew, and fetches what all of them computed.
-"""
+"""A crew: the members that a program takes at once, on the devices of a mesh."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -64,6 +64,13 @@ def test_the_divergence_to_a_point_has_exact_slopes(x64):
     np.testing.assert_allclose(second, sech2 * (1 + 2 * h * np.tanh(v)), rtol=1e-11, atol=1e-300)
 
 
+def test_second_derivatives_do_not_overflow_on_a_steep_ridge():
+    v, h = np.float32(-20.0), np.array([21.0, 24.0, 28.0, 35.0], np.float32)  # κ = 42 to 70
+    second = jax.jit(jax.vmap(jax.grad(jax.grad(log_cosh.divergence)), (None, 0)))(v, h)
+    expected = 1 / np.cosh(np.float64(v) + h) ** 2
+    np.testing.assert_allclose(second, expected, rtol=2e-5, atol=1e-14)
+
+
 def test_tempered_functions_are_inverse_and_pass_through_one(x64):
     x = jnp.array([1e-6, 0.01, 0.3, 1.0, 2.5])
     log_t = jax.jit(tempered.tempered_log)

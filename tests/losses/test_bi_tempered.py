@@ -97,6 +97,13 @@ def test_the_hessian_is_the_slope_of_the_gradient(t1, t2, x64):
     np.testing.assert_allclose(hessian, (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize(("t", "scale"), [(0.01, 0.1), (0.1, 0.3), (0.2, 0.3), (0.3, 1.0)])
+def test_small_temperatures_sum_to_one(t, scale):
+    z = (scale * np.random.default_rng(0).normal(size=(2048, 10))).astype(np.float32)
+    p = jax.jit(lambda z: tempered_softmax(z, t=t))(z)
+    np.testing.assert_allclose(np.sum(p, axis=1), 1, rtol=3e-6)
+
+
 def test_a_finite_support_has_exact_zeros():
     p = tempered_softmax(jnp.array([0.0, -1.0, -30.0]), t=0.5)
     assert p[2] == 0 and abs(jnp.sum(p) - 1) < 1e-6

@@ -21,6 +21,8 @@ from pgeom.losses.catalogue import Builder
 from pgeom.training.crew import Setup, Sizes, member_bytes, sizes_of
 from pgeom.training.trainer import Programs, Trained, compile_programs, train
 
+GIB = 2**30
+
 Measure = Callable[[PreparedCell, Trained], Mapping[str, np.ndarray]]
 """An experiment's own fields, a value for each of a cell's runs: `{field: values[L]}`."""
 
@@ -28,9 +30,6 @@ Measure = Callable[[PreparedCell, Trained], Mapping[str, np.ndarray]]
 def nothing(prepared: PreparedCell, trained: Trained) -> dict:
     """No fields but those of every record."""
     return {}
-
-
-GIB = 2**30
 
 
 class Machine(NamedTuple):

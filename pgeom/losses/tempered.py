@@ -72,7 +72,7 @@ def normaliser(logits: jax.Array, t: float) -> jax.Array:
 
 def _normaliser_below(z, t):
     """λ(z) ≥ 0 for logits of maximum 0, to the last digits also where it is small."""
-    top = largest(z)
+    top, info = largest(z), jnp.finfo(z.dtype)
 
     @jax.custom_jvp
     def solve(z):
@@ -81,7 +81,8 @@ def _normaliser_below(z, t):
             # The error of a step is ½|g″/g′| change². For t > 1 the top class bounds it; for t < 1
             # nothing does at the edge of the support. Without rounding no step is negative.
             left = t * change**2 / (2 * (1 + (t - 1) * lam)) if t > 1 else change
-            return (steps < MOST_STEPS) & (change > 0) & (left > jnp.finfo(z.dtype).eps * lam)
+            resolved = info.eps * jnp.maximum(lam, info.tiny**0.5)  # a last digit that exists
+            return (steps < MOST_STEPS) & (change > 0) & (left > resolved)
 
         def newton(state):
             steps, lam, _ = state

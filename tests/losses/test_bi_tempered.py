@@ -55,8 +55,8 @@ def test_the_normaliser_to_six_digits_in_float32(t):
     np.testing.assert_allclose(np.sum(p, axis=1), 1, rtol=1e-5)
 
 
-@pytest.mark.parametrize("t", sorted({t2 for _, t2 in TEMPERATURES}))
-def test_the_iteration_ends_in_nine_steps_whatever_rounding_does(t, monkeypatch):
+def steps_of(z, t, monkeypatch):
+    """How many steps the iteration takes for each row of logits `[n, K]` of maximum 0."""
     loop = jax.lax.while_loop
 
     def counting(unconverged, newton, start):
@@ -64,10 +64,21 @@ def test_the_iteration_ends_in_nine_steps_whatever_rounding_does(t, monkeypatch)
         return steps, steps.astype(lam.dtype), change  # the count in place of λ
 
     monkeypatch.setattr(jax.lax, "while_loop", counting)
+    return np.asarray(jax.jit(jax.vmap(lambda z: normaliser(z, t)))(z))
+
+
+@pytest.mark.parametrize("t", sorted({t2 for _, t2 in TEMPERATURES}))
+def test_the_iteration_ends_in_nine_steps_whatever_rounding_does(t, monkeypatch):
     scales = np.repeat([0.1, 3.0, 10.0, 100.0], 2048)[:, None]
     z = scales * np.random.default_rng(0).normal(size=(len(scales), 10))
     z = (z - np.max(z, axis=-1, keepdims=True)).astype(np.float32)
-    steps = jax.jit(jax.vmap(lambda z: normaliser(z, t)))(z)
+    steps = steps_of(z, t, monkeypatch)
+    assert np.min(steps) >= 1 and np.max(steps) <= 9
+
+
+def test_the_iteration_ends_where_the_normaliser_underflows(monkeypatch):
+    gap = np.linspace(50, 65, 2048, dtype=np.float32)[:, None]  # p from 1e-30 down to zero
+    steps = steps_of(np.concatenate([0 * gap, -gap], axis=1), 0.99, monkeypatch)
     assert np.min(steps) >= 1 and np.max(steps) <= 9
 
 

@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+SUM_TOLERANCE = 2e-3  # probabilities may have been rounded to three digits
+
 
 def refuse_unless(condition, name: str, must: str, value) -> None:
     """Raise a ValueError about the argument `name` unless `condition` holds everywhere.
@@ -61,8 +63,8 @@ def real(value) -> jax.Array:
 
 def scalar(name: str, value) -> None:
     """Refuse anything but a single number."""
-    if jnp.shape(value) != ():
-        raise ValueError(f"{name} must be a scalar, got shape {jnp.shape(value)}")
+    if np.shape(value) != ():
+        raise ValueError(f"{name} must be a scalar, got shape {np.shape(value)}")
 
 
 def number_of_classes(K) -> None:
@@ -87,9 +89,29 @@ def vectors(name: str, value) -> jax.Array:
     return value
 
 
+def probabilities(name: str, value) -> jax.Array:
+    """A floating-point array `[..., K]` whose rows are distributions: nonnegative, of sum one.
+
+    Rounding passes, and so does a row with a NaN, which a diverged run may have and which stays
+    NaN. Traced values cannot be looked at and pass.
+    """
+    value = vectors(name, value)
+    if isinstance(value, jax.core.Tracer):
+        return value
+    known, rounding = np.asarray(value), float(jnp.finfo(value.dtype).eps)
+    with np.errstate(invalid="ignore"):  # ∞ − ∞
+        lowest, total = np.min(known, axis=-1), np.sum(known, axis=-1, dtype=np.float64)
+    close = np.abs(total - 1) <= max(SUM_TOLERANCE, 8 * rounding)
+    wrong = ~(np.isnan(lowest) | ((lowest >= -rounding) & close))
+    if np.any(wrong):
+        refuse_unless(False, name, "nonnegative and sum to one over the last axis", known[wrong][0])
+    return value
+
+
 def labels_of(value, of: jax.Array, name: str) -> jax.Array:
     """Integer labels in 0 … K−1, one for each vector in `of`."""
-    value = jnp.asarray(value)
+    if not isinstance(value, jax.core.Tracer):
+        value = np.asarray(value)  # before JAX wraps a label of 64 bits
     if not jnp.issubdtype(value.dtype, jnp.integer):
         raise TypeError(f"labels must be integers, got dtype {value.dtype}")
     if value.shape != of.shape[:-1]:
@@ -98,9 +120,9 @@ def labels_of(value, of: jax.Array, name: str) -> jax.Array:
             f"got {value.shape}"
         )
     if not isinstance(value, jax.core.Tracer):
-        inside = (np.asarray(value) >= 0) & (np.asarray(value) < of.shape[-1])
+        inside = (value >= 0) & (value < of.shape[-1])
         refuse_unless(inside, "labels", f"in 0 … {of.shape[-1] - 1}", value)
-    return value.astype(int)  # a label of 8 bits could not be compared with every class
+    return jnp.asarray(value, int)  # a label of 8 bits could not be compared with every class
 
 
 def working_dtype(*arrays: jax.Array) -> np.dtype:
@@ -120,22 +142,43 @@ def over_examples(example: Callable, name: str = "logits") -> Callable:
       `lifted(vectors[..., K], labels[...]) -> [...]`, of the dtype of the vectors. A label out
       of range is an error where it can be seen, and gives NaN where it is traced.
     """
+    return _over_labels(jax.vmap(example), name)
 
-    def guarded(vector, label):
-        inside = (label >= 0) & (label < vector.shape[-1])
-        return jnp.where(inside, example(vector, label), jnp.nan)
+
+def over_targets(at_labels: Callable, at_targets: Callable, name: str = "logits") -> Callable:
+    """Lift two forms of one loss, for labels and for soft targets, to any leading dimensions.
+
+    Each is compiled as a whole: outside of `jit` its operations would be compiled one by one.
+
+    Args:
+      at_labels: `(vectors[n, K], labels[n]) -> [n]`.
+      at_targets: `(vectors[n, K], targets[n, K]) -> [n]`.
+      name: what to call the vectors in an error.
+
+    Returns:
+      `lifted(vectors[..., K], labels) -> [...]`, where labels are integers `[...]` or
+      probabilities `[..., K]`.
+    """
+    of_labels = _over_labels(jax.jit(at_labels, inline=True), name)
+    of_targets = over_pairs(jax.jit(at_targets, inline=True), (name, "soft targets"))
 
     def lifted(values, labels):
         values = vectors(name, values)
-        labels = labels_of(labels, values, name)
-        work = values.astype(working_dtype(values))
-        return jnp.vectorize(guarded, signature="(k),()->()")(work, labels).astype(values.dtype)
+        labels = labels if hasattr(labels, "dtype") else np.asarray(labels)  # lists, too
+        soft = jnp.issubdtype(labels.dtype, jnp.floating)
+        if not soft or labels.shape == values.shape[:-1]:
+            return of_labels(values, labels)
+        if labels.shape != values.shape:
+            raise ValueError(
+                f"soft targets must have shape {values.shape} to go with {name}, got {labels.shape}"
+            )
+        return of_targets(values, probabilities("soft targets", labels).astype(values.dtype))
 
     return lifted
 
 
-def over_pairs(pair: Callable, names: tuple[str, str] = ("q", "p")) -> Callable:
-    """Lift `pair(q[K], p[K]) -> scalar` to any leading dimensions."""
+def over_pairs(pairs: Callable, names: tuple[str, str] = ("q", "p")) -> Callable:
+    """Lift `pairs(q[n, K], p[n, K]) -> [n]` to any leading dimensions."""
 
     def lifted(left, right):
         left, right = vectors(names[0], left), vectors(names[1], right)
@@ -144,7 +187,21 @@ def over_pairs(pair: Callable, names: tuple[str, str] = ("q", "p")) -> Callable:
                 f"{names[0]} and {names[1]} must have one shape, got {left.shape} and {right.shape}"
             )
         dtype, work = jnp.result_type(left, right), working_dtype(left, right)
-        values = jnp.vectorize(pair, signature="(k),(k)->()")(left.astype(work), right.astype(work))
-        return values.astype(dtype)
+        values = pairs(*(x.astype(work).reshape(-1, x.shape[-1]) for x in (left, right)))
+        return values.reshape(left.shape[:-1]).astype(dtype)
+
+    return lifted
+
+
+def _over_labels(examples: Callable, name: str) -> Callable:
+    """Lift `examples(vectors[n, K], labels[n]) -> [n]` to any leading dimensions."""
+
+    def lifted(values, labels):
+        values = vectors(name, values)
+        labels = labels_of(labels, values, name).reshape(-1)
+        work = values.astype(working_dtype(values)).reshape(-1, values.shape[-1])
+        inside = (labels >= 0) & (labels < values.shape[-1])
+        found = jnp.where(inside, examples(work, labels), jnp.nan)
+        return found.reshape(values.shape[:-1]).astype(values.dtype)
 
     return lifted

@@ -15,6 +15,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+from pgeom import edge
 
 
 class Aligned(NamedTuple):
@@ -38,7 +41,9 @@ def align(scores, labels):
     Returns:
       The `Aligned` pair.
     """
-    scores, labels = jnp.asarray(scores), jnp.asarray(labels)
+    scores = jnp.asarray(scores)
+    # NumPy labels of 64 bits stay so: without x64, JAX would wrap 2³² around to class 0.
+    labels = labels if isinstance(labels, np.ndarray) else jnp.asarray(labels)
     if not jnp.issubdtype(scores.dtype, jnp.floating):
         raise TypeError(f"scores must be floating, but their dtype is {scores.dtype}")
     if not jnp.issubdtype(labels.dtype, jnp.integer):
@@ -49,7 +54,25 @@ def align(scores, labels):
             f" but are {scores.shape} and {labels.shape}"
         )
     dtype, num_classes = scores.dtype, scores.shape[-1]
-    labels = jnp.broadcast_to(labels, scores.shape[:-1])
-    valid = (labels >= 0) & (labels < num_classes)
+    # Cast before comparing: an 8-bit label cannot be compared with 256 classes.
+    labels = labels if labels.dtype.itemsize > 4 else labels.astype(np.int32)
+    valid = jnp.broadcast_to((labels >= 0) & (labels < num_classes), scores.shape[:-1])
+    labels = jnp.broadcast_to(labels.astype(np.int32), scores.shape[:-1])
     wide = scores.astype(jnp.float32) if dtype.itemsize < 4 else scores
-    return Aligned(jnp.where(valid[..., None], wide, jnp.nan), labels.astype(jnp.int32), dtype)
+    return Aligned(jnp.where(valid[..., None], wide, jnp.nan), labels, dtype)
+
+
+def align_probabilities(probabilities, labels):
+    """`align`, for metrics to which logits would give a plausible number.
+
+    Args:
+      probabilities: [..., n, K], refused unless nonnegative and of sum one over the last axis.
+        NaN and traced values pass.
+      labels: [..., n] integers, or fewer leading dimensions.
+
+    Returns:
+      The `Aligned` pair.
+    """
+    aligned = align(probabilities, labels)
+    edge.probabilities("probabilities", probabilities)
+    return aligned

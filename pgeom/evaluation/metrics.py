@@ -2,7 +2,8 @@
 
 Probabilities are [..., n, K] and labels [..., n]; the n examples are averaged and the leading
 dimensions, say losses and seeds, stay. A diverged run is reported as such: one NaN among its
-probabilities makes its metrics NaN, where argmax would have named a class.
+probabilities makes its metrics NaN, where argmax would have named a class. `brier`, `ece` and
+`reliability` refuse what is no distribution, say logits, unless it is traced by `jit` or `vmap`.
 
 >>> import jax.numpy as jnp
 >>> from pgeom.evaluation import metrics
@@ -20,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom.evaluation.batch import align
+from pgeom.evaluation.batch import align, align_probabilities
 
 
 class Reliability(NamedTuple):
@@ -81,7 +82,7 @@ def brier(probabilities, labels):
     Returns:
       [...] in [0, 2].
     """
-    scores, labels, dtype = align(probabilities, labels)
+    scores, labels, dtype = align_probabilities(probabilities, labels)
     squares = jnp.square(scores - _one_hot(labels, scores))
     return jnp.mean(jnp.sum(squares, axis=-1), axis=-1).astype(dtype)
 
@@ -118,7 +119,7 @@ def ece(probabilities, labels, bins=15):
     Returns:
       [...] in [0, 1].
     """
-    aligned = align(probabilities, labels)
+    aligned = align_probabilities(probabilities, labels)
     table = _reliability(aligned, bins)
     gaps = jnp.abs(table.accuracy - table.confidence)
     return jnp.sum(table.share * gaps, axis=-1).astype(aligned.dtype)
@@ -137,7 +138,7 @@ def reliability(probabilities, labels, bins=15):
     Returns:
       The `Reliability` of each bin.
     """
-    aligned = align(probabilities, labels)
+    aligned = align_probabilities(probabilities, labels)
     return Reliability(*(x.astype(aligned.dtype) for x in _reliability(aligned, bins)))
 
 

@@ -32,6 +32,30 @@ def test_a_label_outside_the_classes_poisons_its_example_only():
     np.testing.assert_array_equal(jnp.isnan(aligned.scores).any(-1), [True, False, False, True])
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64])
+@pytest.mark.parametrize("num_classes", [128, 256, 300])
+def test_labels_are_compared_with_classes_that_their_dtype_cannot_hold(dtype, num_classes):
+    labels = np.array([0, 5, 127], dtype)
+    for given in (labels, jnp.asarray(labels)):
+        aligned = batch.align(jnp.ones((3, num_classes)), given)
+        np.testing.assert_array_equal(aligned.labels, labels)
+        assert jnp.all(aligned.scores == 1.0)
+
+
+@pytest.mark.parametrize(
+    "label", [np.int8(-1), np.uint8(255), np.uint32(2**32 - 1), np.int64(2**32), np.uint64(2**63)]
+)
+def test_no_label_outside_the_classes_wraps_around_into_them(label):
+    aligned = batch.align(jnp.ones((2, 200)), np.array([label, 0], label.dtype))
+    np.testing.assert_array_equal(jnp.isnan(aligned.scores).all(-1), [True, False])
+
+
+@pytest.mark.parametrize("label", [np.int64(2**32), np.uint64(2**63)])
+def test_no_label_wraps_around_in_x64_either(x64, label):
+    aligned = batch.align(jnp.ones((2, 200)), jnp.asarray(np.array([label, 0], label.dtype)))
+    np.testing.assert_array_equal(jnp.isnan(aligned.scores).all(-1), [True, False])
+
+
 @pytest.mark.parametrize(
     ("scores", "labels", "error", "said"),
     [

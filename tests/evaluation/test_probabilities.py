@@ -1,0 +1,49 @@
+"""Metrics of probabilities refuse what is no distribution, where they can see it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgeom.evaluation import metrics
+
+LABELS = jnp.array([0, 2])
+OF_PROBABILITIES = {name: getattr(metrics, name) for name in ("brier", "ece", "reliability")}
+every_metric = pytest.mark.parametrize("metric", OF_PROBABILITIES.values(), ids=OF_PROBABILITIES)
+
+
+@every_metric
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[0.2, 0.3, 0.5], [2.0, -1.0, 0.5]],  # logits
+        [[0.2, 0.3, 0.5], [1.5, -0.5, 0.0]],  # logits that happen to sum to one
+        [[0.2, 0.3, 0.5], [0.2, 0.3, 0.4]],  # not normalised
+        [[-0.2, -0.3, -0.5], [-1.0, -2.0, -3.0]],  # logarithms
+    ],
+)
+def test_what_is_no_distribution_is_refused(metric, rows):
+    with pytest.raises(ValueError, match="probabilities must be nonnegative and sum to one"):
+        metric(jnp.array(rows), LABELS)
+
+
+@every_metric
+def test_a_diverged_run_passes_and_is_nan(metric):
+    p = np.full((2, 2, 3), 1 / 3, np.float32)
+    p[1, 0, 1] = np.nan
+    for values in jax.tree.leaves(metric(p, LABELS)):
+        assert not np.isnan(values[0]).any() and np.isnan(values[1]).all()
+
+
+@every_metric
+def test_traced_values_pass(metric):
+    logits = jnp.array([[1.0, 2.0, 3.0], [3.0, 0.0, -1.0]])
+    assert jax.tree.leaves(jax.jit(metric)(logits, LABELS))
+    assert jax.tree.leaves(jax.vmap(metric)(logits[None], LABELS[None]))
+
+
+@pytest.mark.parametrize("name", ["accuracy", "balanced_accuracy", "confusion_matrix"])
+def test_metrics_that_only_compare_scores_take_logits(name):
+    logits = jnp.array([[1.0, 2.0, 3.0], [3.0, 0.0, -1.0]])
+    metric = getattr(metrics, name)
+    np.testing.assert_array_equal(metric(logits, LABELS), metric(jax.nn.softmax(logits), LABELS))

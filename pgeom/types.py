@@ -13,19 +13,16 @@ from typing import NamedTuple
 import jax
 
 Generator = Callable[[jax.Array], jax.Array]
-"""`F(p[K]) -> scalar`, convex on the simplex.
-
-A generator may also offer, as methods, what autodiff cannot know about it:
-`divergence(q, d)`, its Bregman divergence D_F(q, q − d) in a form free of cancellation up to the
-boundary, with q a point or the label of a vertex, and `score_on_logits(logits, label)`, its score
-in a form that never rounds a probability to zero.
-"""
+"""`F(p[K]) -> scalar`, convex on the simplex."""
 
 Score = Callable[[jax.Array, jax.Array], jax.Array]
-"""`score(p[..., K], labels[...]) -> [...]`, one value an example."""
+"""`score(p[..., K], labels) -> [...]`, one value per example.
+
+Labels are integers `[...]`, or soft targets `[..., K]` where a score takes them.
+"""
 
 Loss = Callable[[jax.Array, jax.Array], jax.Array]
-"""`loss(logits[..., K], labels[...]) -> [...]`, one value an example."""
+"""`loss(logits[..., K], labels) -> [...]`, one value per example; labels as for a score."""
 
 
 class ClassStats(NamedTuple):

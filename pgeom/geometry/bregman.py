@@ -2,32 +2,32 @@
 
     D_F(q, p) = F(q) − F(p) − ⟨∇F(p), q − p⟩,    ℓ_F(p, y) = D_F(e_y, p)
 
-The equation as it stands loses everything to cancellation when p is close to q: in float32, at
-1 − p_y = 1e-4, many of its values are negative. Close by, the same number is therefore taken from
-∫₀¹ (1 − t) dᵀH(p + td)d dt, a sum of nonnegative terms, with d taken from the competitors' mass.
-
 >>> import jax.numpy as jnp
 >>> score = bregman_score(lambda p: jnp.sum(p**2))      # Brier
 >>> score(jnp.array([0.7, 0.2, 0.1]), jnp.array(0))
 Array(0.14000, dtype=float32)
+>>> score(jnp.array([0.7, 0.2, 0.1]), jnp.array([0.5, 0.5, 0.0]))    # its mean over two labels
+Array(0.64, dtype=float32)
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.custom_derivatives import SymbolicZero
 
 from pgeom import edge
 from pgeom.geometry import simplex
+from pgeom.geometry.any_generator import (
+    any_divergence,
+    scalar_function,
+    values_at,
+    vertex_values,
+)
+from pgeom.geometry.closed_forms import closed_forms, parts
+from pgeom.geometry.softmax import softmax
 from pgeom.types import Generator, Score
-
-# q is close to p where q ≤ p/0.7 in each class; for a vertex, where 1 − p_y ≤ 0.3. There twelve
-# nodes give 1e-12 for smooth generators and 1e-5 for ridges of width 0.02; beyond, the definition
-# loses less than ten units in the last place.
-CLOSE = 1 / 0.7
-QUADRATURE_NODES = 12
 
 
 def bregman_divergence(F: Generator) -> Callable[[jax.Array, jax.Array], jax.Array]:
@@ -37,20 +37,13 @@ def bregman_divergence(F: Generator) -> Callable[[jax.Array, jax.Array], jax.Arr
       F: `F(p[K]) -> scalar`, convex.
 
     Returns:
-      `divergence(q[..., K], p[..., K]) -> [...]`, Eq. (bregman). With a soft target η as q it is
-      the conditional regret, Lemma (regret).
+      `divergence(q[..., K], p[..., K]) -> [...]`, Eq. (bregman). With a conditional distribution
+      η as q it is the conditional regret, Lemma (regret).
     """
-
-    def divergence(q, p):
-        if hasattr(F, "divergence"):
-            return F.divergence(q, q - p)
-        q, p = simplex.interior(q), simplex.interior(p)
-        return _divergence(F, q, p, q - p)
-
-    return edge.over_pairs(divergence)
+    return edge.over_pairs(jax.jit(lambda q, p: _divergence(F, _from_point, q, p), inline=True))
 
 
-def bregman_score(F: Generator) -> Score:
+def bregman_score(F: Generator) -> "BregmanScore":
     """The score of a generator, strictly proper where F is strictly convex.
 
     Its gradient in p is one Hessian-vector product, H_F(p)(p − e_y), Eq. (prob-gradient).
@@ -59,92 +52,122 @@ def bregman_score(F: Generator) -> Score:
       F: `F(p[K]) -> scalar`, convex.
 
     Returns:
-      `score(p[..., K], labels[...]) -> [...]`, Eq. (score).
+      `score(p[..., K], labels) -> [...]`, Eq. (score). Labels are integers `[...]`, or soft
+      targets `[..., K]`, for which the value is the expected score.
+    """
+    return BregmanScore(F)
+
+
+@dataclass(frozen=True, eq=False)
+class BregmanScore:
+    """The score of a generator: ℓ_F(p, y) = D_F(e_y, p), and its mean under a soft target.
+
+    Called, it takes any leading dimensions and checks its arguments; the methods take a batch.
     """
 
-    def of_point(p, label):
-        e_y, d = simplex.towards_vertex(p, label)
-        if hasattr(F, "divergence"):
-            return F.divergence(label, d)
-        return _divergence(F, simplex.interior(e_y), p, d)
+    generator: Generator
 
-    def example(p, label):
-        return of_point(simplex.interior(p), label)
+    def __call__(self, p: jax.Array, labels: jax.Array) -> jax.Array:
+        return self._lifted(edge.probabilities("p", p), labels)
 
-    score = edge.over_examples(example, name="p")
-    score.generator, score.of_point = F, of_point
-    return score
+    @cached_property
+    def _lifted(self) -> Callable:
+        return edge.over_targets(self.at_labels, self.at_targets, name="p")
+
+    def at_labels(self, p: jax.Array, labels: jax.Array) -> jax.Array:
+        """D_F(e_y, p), of `p[n, K]` and labels `[n]`."""
+
+        def of_part(F):
+            if (form := closed_forms(F).vertex_divergence) is None:
+                return _divergence(F, _from_vertex, labels, p)
+            return jax.vmap(form)(labels, p, _from_vertex(labels, p)[1])
+
+        return _sum_of_parts(of_part, self.generator, p.dtype)
+
+    def at_targets(self, p: jax.Array, targets: jax.Array) -> jax.Array:
+        """E_{Y∼η} D_F(e_Y, p) = D_F(η, p) + E F(e_Y) − F(η), of `p[n, K]` and targets `[n, K]`."""
+        divergence = _divergence(self.generator, _from_target, targets, p)
+        return divergence + _jensen_gap(self.generator, targets)
+
+    def of_logits_at_labels(self, logits: jax.Array, labels: jax.Array) -> jax.Array:
+        """D_F(e_y, softmax(z)), of `logits[n, K]` and labels `[n]`."""
+
+        def of_part(F):
+            if (form := closed_forms(F).score_on_logits) is not None:
+                return jax.vmap(form)(logits, labels)
+            return BregmanScore(F).at_labels(_softmax(F, logits), labels)
+
+        return _sum_of_parts(of_part, self.generator, logits.dtype)
+
+    def of_logits_at_targets(self, logits: jax.Array, targets: jax.Array) -> jax.Array:
+        """E_{Y∼η} D_F(e_Y, softmax(z)), of `logits[n, K]` and targets `[n, K]`."""
+
+        def of_part(F):
+            if (form := closed_forms(F).divergence_on_logits) is not None:
+                return jax.vmap(form)(targets, logits) + _jensen_gap(F, targets)
+            return BregmanScore(F).at_targets(_softmax(F, logits), targets)
+
+        return _sum_of_parts(of_part, self.generator, logits.dtype)
 
 
 def conditional_risk(score: Score) -> Callable[[jax.Array, jax.Array], jax.Array]:
     """R(η, p) = E_{Y∼η} score(p, Y), for pairs `(eta[..., K], p[..., K])`."""
+    if isinstance(score, BregmanScore):
+        return lambda eta, p: score(p, eta)
 
     def risk(eta, p):
-        K = p.shape[-1]
-        return jnp.dot(eta, score(jnp.broadcast_to(p, (K, K)), jnp.arange(K)))
+        (n, K), labels = p.shape, jnp.arange(p.shape[-1])
+        every = score(jnp.repeat(p, K, axis=0), jnp.tile(labels, n))
+        return jnp.sum(eta * every.reshape(n, K), axis=1)
 
     return edge.over_pairs(risk, ("eta", "p"))
 
 
 def regret(score: Score) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    """R(η, p) − R(η, η), for pairs `(eta[..., K], p[..., K])`."""
+    """R(η, p) − R(η, η), for pairs `(eta[..., K], p[..., K])`; of a Bregman score, D_F(η, p)."""
+    if isinstance(score, BregmanScore):
+        return bregman_divergence(score.generator)
     risk = conditional_risk(score)
     return lambda eta, p: risk(eta, p) - risk(eta, eta)
 
 
-def _divergence(F: Generator, q, p, d):
-    """D_F(q, p) of one example, where d = q − p is known better than its difference."""
-    # custom_jvp needs as arguments all that may be differentiated, also what F closes over.
-    value, value_parameters = jax.closure_convert(lambda *qpd: _value(F, *qpd), q, p, d)
-    slope, slope_parameters = jax.closure_convert(lambda p, d: -_hessian_product(F, p, d), p, d)
+def _divergence(F: Generator, displace: Callable, target, p):
+    """D_F(q, p) of a batch, where `displace(target, p)` gives q and d = q − p."""
 
-    @jax.custom_jvp
-    def divergence(q, p, d, value_parameters, slope_parameters):
-        return value(q, p, d, *value_parameters)
+    def of_part(F):
+        if (form := closed_forms(F).divergence) is None:
+            return any_divergence(F, displace)(target, p)
+        q, d = displace(target, p)
+        return jax.vmap(form)(q, p, d)
 
-    def divergence_jvp(primals, tangents):
-        # By hand because ∇F(p) cancels from the derivative in p, −H_F(p)d, only on paper.
-        q, p, d, value_parameters, slope_parameters = primals
-        q_dot, p_dot, _, parameters_dot, _ = tangents
-        out_dot = jnp.dot(slope(p, d, *slope_parameters), _instantiate(p_dot))
-        others_dot = (q_dot, q_dot, parameters_dot)
-        if not all(isinstance(leaf, SymbolicZero) for leaf in jax.tree.leaves(others_dot)):
-            out_dot += jax.jvp(
-                lambda q, d, parameters: value(q, p, d, *parameters),
-                (q, d, value_parameters),
-                jax.tree.map(_instantiate, others_dot),
-            )[1]
-        return divergence(q, p, d, value_parameters, slope_parameters), out_dot
-
-    divergence.defjvp(divergence_jvp, symbolic_zeros=True)
-    return divergence(q, p, d, value_parameters, slope_parameters)
+    return _sum_of_parts(of_part, F, p.dtype)
 
 
-def _instantiate(tangent):
-    return jnp.zeros_like(tangent) if isinstance(tangent, SymbolicZero) else tangent
+def _softmax(F: Generator, logits):
+    """softmax of a batch; F without a closed form is differentiated inside the simplex."""
+    floored = closed_forms(F).divergence is None
+    return jax.vmap(lambda z: softmax(z, floored))(logits)
 
 
-def _value(F: Generator, q, p, d):
-    """D_F(q, p) without cancellation: the integral close by, or else the definition."""
-    F_p, F_slope = jax.jvp(F, (p,), (d,))
-    return jnp.where(jnp.all(q <= CLOSE * p), _integral(F, q, d), F(q) - F_p - F_slope)
+def _from_point(q, p):
+    return q, q - p
 
 
-def _integral(F: Generator, q, d):
-    """∫₀¹ (1 − t) dᵀH(q − (1 − t)d)d dt, by Gauss–Legendre in s with 1 − t = (1 − s)².
-
-    The grading puts nodes where the path meets the boundary and H may diverge.
-    """
-    nodes, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES)
-    left = (1 - nodes) / 2  # 1 − s
-    weights = jnp.asarray(weights * left**3, q.dtype)  # (1 − t) dt = 2(1 − s)³ ds, ds = ½ dnode
-    points = simplex.interior(q[None] - jnp.outer(jnp.asarray(left**2, q.dtype), d))
-
-    def curvature(x):
-        return jax.jvp(lambda x: jax.jvp(F, (x,), (d,))[1], (x,), (d,))[1]
-
-    return jnp.dot(weights, jax.vmap(curvature)(points))
+def _from_vertex(labels, p):
+    return jax.vmap(simplex.towards_vertex)(p, labels)
 
 
-def _hessian_product(F: Generator, p, direction):
-    return jax.jvp(jax.grad(F), (p,), (direction,))[1]
+def _from_target(targets, p):
+    return targets, jax.vmap(simplex.displacement)(targets, p)
+
+
+def _jensen_gap(F: Generator, eta):
+    """E_{Y∼η} F(e_Y) − F(η) ≥ 0, the expected score of η itself; exactly zero at a vertex."""
+    at_vertices = vertex_values(F, eta.shape[-1], eta.dtype)[None]
+    mean = jnp.sum(eta * jnp.where(eta > 0, at_vertices, 0.0), axis=1)  # 0 · ∞ counts for nothing
+    return jnp.where(jnp.max(eta, axis=1) >= 1, 0.0, mean - values_at(scalar_function(F), eta))
+
+
+def _sum_of_parts(of_part: Callable, F: Generator, dtype) -> jax.Array:
+    """Σ_i c_i of_part(F_i): divergences and scores are linear in the generator."""
+    return sum(jnp.asarray(c, dtype) * of_part(part) for c, part in parts(F))

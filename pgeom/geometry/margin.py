@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from pgeom import edge
+from pgeom.geometry.simplex import argmax_mask
 
 
 def smooth_margin(p: jax.Array, y: jax.Array, *, tau) -> jax.Array:
@@ -64,6 +65,17 @@ def penalty(p: jax.Array, y: jax.Array, *, tau, kappa, nu) -> jax.Array:
     return _of_margin(smooth_margin(p, y, tau=tau), kappa, nu)
 
 
+def expected_penalty(p: jax.Array, eta: jax.Array, *, tau, kappa, nu) -> jax.Array:
+    """E_{Y∼η} r(p, Y), convex in p, for pairs `(p[..., K], eta[..., K])`; `[...]`."""
+    check(tau=tau, nu=nu)
+
+    def pair(p, eta):
+        margins = p - tau * _log_sums_of_others(p / tau)
+        return jnp.sum(eta * _of_margin(margins, kappa, nu))
+
+    return edge.over_pairs(jax.vmap(pair), ("p", "eta"))(p, eta)
+
+
 def penalty_range(K: int, *, tau, kappa, nu) -> tuple[jax.Array, jax.Array]:
     """The exact (lowest, highest = C_r) penalty over the simplex, Eq. (penalty-bound)."""
     check(tau=tau, nu=nu)
@@ -94,6 +106,19 @@ def check_annealing(*, beta0, horizon, power) -> None:
     edge.nonnegative("beta0", beta0)
     edge.positive("horizon", horizon)
     edge.positive("power", power)
+
+
+def _log_sums_of_others(x):
+    """log Σ_{j≠y} exp(x_j) for every y, `[K]`.
+
+    Taking e^{x_y} off the whole sum loses nothing while the largest term stays in it; the sum
+    without the largest term is taken by itself.
+    """
+    top = argmax_mask(x)
+    largest = jnp.max(x)
+    terms = jnp.exp(x - largest)
+    without = largest + jnp.log(jnp.sum(terms) - jnp.where(top, 0.0, terms))
+    return jnp.where(top, jax.nn.logsumexp(jnp.where(top, -jnp.inf, x)), without)
 
 
 def _of_margin(m, kappa, nu):

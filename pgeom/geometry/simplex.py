@@ -22,7 +22,7 @@ def pick(values: jax.Array, label: jax.Array) -> jax.Array:
     return jnp.sum(jnp.where(jnp.arange(values.shape[-1]) == label, values, 0.0))
 
 
-def largest(values: jax.Array) -> jax.Array:
+def argmax_mask(values: jax.Array) -> jax.Array:
     """Where `values[K]` is largest, at the first of equals: a mask `[K]` with one True.
 
     By two plain reductions: XLA's argmax on a CPU is several times slower to compile and to run.
@@ -32,26 +32,27 @@ def largest(values: jax.Array) -> jax.Array:
     return places == first
 
 
-def log_odds_against(logits: jax.Array, label: jax.Array) -> jax.Array:
-    """u = log(Σ_{j≠y} e^{z_j}) − z_y, the log-odds against a scalar label, of logits `[K]`.
-
-    p_y = σ(−u), 1 − p_y = σ(u) and −log p_y = softplus(u), each exact next to p_y = 0 and to
-    p_y = 1; log_softmax is exact only next to 0.
-    """
-    mine = jnp.arange(logits.shape[-1]) == label
-    return jax.nn.logsumexp(jnp.where(mine, -jnp.inf, logits)) - pick(logits, label)
-
-
-def interior(p: jax.Array) -> jax.Array:
-    """`p`, with no entry below √(smallest normal number): 1e-19 in float32, 1e-154 in float64.
+def interior(p: jax.Array, power: float = 1.0) -> jax.Array:
+    """`p`, with no entry below the smallest normal number to a power of at most one.
 
     Generators with a divergent gradient (Shannon, Tsallis α < 1) are not differentiable on the
-    boundary, where softmax puts p_j by underflow. From this floor up, log p, 1/p and p^(−3/2)
-    are finite, and the mass it adds is far below rounding. It counts as a constant: derivatives
-    on the boundary are those next to it.
+    boundary, where softmax puts p_j by underflow. At the power 1 the floor is 1e-38 in float32
+    and 1e-308 in float64, where log p and 1/p are finite; at 1/2 also p^(−2) is.
+    It counts as a constant: derivatives on the boundary are those next to it.
     """
-    floor = jnp.sqrt(jnp.finfo(p.dtype).tiny)
+    floor = jnp.asarray(float(jnp.finfo(p.dtype).tiny) ** power, p.dtype)
     return p + jax.lax.stop_gradient(jnp.maximum(floor - p, 0))
+
+
+def log_entries(p: jax.Array) -> jax.Array:
+    """log p: −∞ where p is zero, where the derivative is that next to it."""
+    return jnp.log(interior(p)) + jax.lax.stop_gradient(jnp.where(p > 0, 0.0, -jnp.inf))
+
+
+def move_dominant(p, moved):
+    """`moved`, with the entry where p is next to one moved by minus what the others move."""
+    others = jnp.where(p > 0.5, 0.0, moved)
+    return jnp.where(p > 0.5, -jnp.sum(others), others)
 
 
 def towards_vertex(p: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -85,6 +86,18 @@ def _vertex_less_jvp(primals, tangents):
     return _vertex_less(e_y, p), e_y_dot - p_dot
 
 
+@jax.custom_jvp
+def displacement(q: jax.Array, p: jax.Array) -> jax.Array:
+    """q − p `[K]`, with the entry where p is next to one taken from the others: Σ(q − p) = 0."""
+    return move_dominant(p, q - p)
+
+
+@displacement.defjvp
+def _displacement_jvp(primals, tangents):
+    # By hand for the reason of `towards_vertex`.
+    return displacement(*primals), tangents[0] - tangents[1]
+
+
 def tangent_basis(K: int) -> np.ndarray:
     """An orthonormal basis `[K, K−1]` of {x : Σx = 0}, the Helmert columns, in float64."""
     edge.number_of_classes(K)
@@ -112,27 +125,3 @@ def uniform(key: jax.Array, K: int, count: int) -> jax.Array:
     # drawn flat: the two-dimensional form takes XLA five times as long to compile
     draws = jax.random.exponential(key, (count * K,)).reshape(count, K)
     return draws / jnp.sum(draws, axis=1, keepdims=True)
-
-
-def dirichlet(key: jax.Array, K: int, count: int, concentration: float) -> jax.Array:
-    """`count` independent points `[count, K]` of the symmetric Dirichlet distribution."""
-    edge.number_of_classes(K)
-    edge.positive("concentration", concentration)
-    return jax.random.dirichlet(key, jnp.full(K, concentration), (count,))
-
-
-def probe_points(key: jax.Array, K: int, count: int) -> jax.Array:
-    """Points where a claim about the simplex is most likely to fail.
-
-    Returns:
-      The centre, the vertices, points next to the vertices, edge midpoints of consecutive
-      classes, and `count` Dirichlet draws at each of the concentrations 0.1, 1 and 10; `[n, K]`.
-    """
-    eye = jnp.eye(K)
-    centre = jnp.full((1, K), 1.0 / K)
-    near = 0.99 * eye + 0.01 / K
-    midpoints = 0.5 * (eye + jnp.roll(eye, 1, axis=0))
-    keys = jax.random.split(key, 3)
-    spread, crowded = (dirichlet(k, K, count, c) for k, c in ((keys[0], 0.1), (keys[1], 10.0)))
-    draws = [spread, uniform(keys[2], K, count), crowded]
-    return jnp.concatenate([centre, eye, near, midpoints, *draws])

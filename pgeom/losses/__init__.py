@@ -1,6 +1,6 @@
 """Losses: the paper's three objectives, and the fourteen they are compared with.
 
-Each is `loss(logits[..., K], labels[...], *, ...) -> [...]`, one value an example.
+Each is `loss(logits[..., K], labels[...], *, ...) -> [...]`, one value per example.
 """
 
 from pgeom.losses.likelihood import cross_entropy, focal, label_smoothing, poly1

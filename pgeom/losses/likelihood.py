@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax.nn import softplus
 
 from pgeom import edge
-from pgeom.geometry.simplex import log_odds_against
+from pgeom.geometry import softmax
+from pgeom.geometry.softmax import log_odds_against
 
 
 def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
@@ -18,12 +19,17 @@ def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
 
     Args:
       logits: `[..., K]`.
-      labels: `[...]`.
+      labels: `[...]`, or soft targets `[..., K]`: Σ_k η_k (−log p_k).
 
     Returns:
       `[...]`.
     """
-    return edge.over_examples(lambda z, y: softplus(log_odds_against(z, y)))(logits, labels)
+    return _cross_entropy(logits, labels)
+
+
+_cross_entropy = edge.over_targets(
+    jax.vmap(softmax.cross_entropy), jax.vmap(softmax.expected_cross_entropy)
+)
 
 
 def label_smoothing(logits: jax.Array, labels: jax.Array, *, epsilon=0.1) -> jax.Array:

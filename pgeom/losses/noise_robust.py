@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.nn import softplus
 
 from pgeom import edge
-from pgeom.geometry.simplex import log_odds_against
+from pgeom.geometry.softmax import log_odds_against
 from pgeom.geometry.tempered import expm1
 
 

@@ -1,7 +1,7 @@
 """Proper scores as losses on logits, and the paper's three objectives.
 
 >>> import jax.numpy as jnp
->>> from pgeom.geometry.bregman import bregman_score
+>>> from pgeom.geometry.bregman import BregmanScore, bregman_score
 >>> def cubic(p): return jnp.sum(p**3)
 >>> loss = on_logits(bregman_score(cubic))
 >>> loss(jnp.array([[2.0, 0.0, 1.0]]), jnp.array([0]))
@@ -9,15 +9,15 @@ Array([0.29194], dtype=float32)
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 
 from pgeom import edge
-from pgeom.geometry import margin, simplex
-from pgeom.geometry.bregman import bregman_score
+from pgeom.geometry import margin
+from pgeom.geometry.bregman import BregmanScore, bregman_score
 from pgeom.geometry.generators import hyperbolic, quadratic, squared_norm
+from pgeom.geometry.softmax import softmax
 from pgeom.types import Generator, Loss, Score
 
 
@@ -25,26 +25,25 @@ def on_logits(score: Score, temperature=1.0) -> Loss:
     """A score of softmax(z/T), as a loss on the logits z.
 
     Args:
-      score: `score(p[..., K], labels[...]) -> [...]`.
+      score: `score(p[..., K], labels) -> [...]`, as `bregman_score` makes it or any other.
       temperature: T > 0.
 
     Returns:
-      `loss(logits[..., K], labels[...]) -> [...]`.
+      `loss(logits[..., K], labels) -> [...]`. Labels are integers `[...]`, or soft targets
+      `[..., K]`, for which the value is the expected score. A logit of −∞ rules its class out.
     """
     edge.scalar("temperature", temperature)
     edge.positive("temperature", temperature)
-    generator = getattr(score, "generator", None)
-    of_logits = getattr(generator, "score_on_logits", None)
-    of_softmax = getattr(score, "of_point", score)
-    smooth = hasattr(generator, "divergence")  # up to the boundary, where others need a floor
+    if isinstance(score, BregmanScore):
+        at_labels, at_targets = score.of_logits_at_labels, score.of_logits_at_targets
+    else:
+        floored = jax.vmap(lambda logits: softmax(logits, True))
+        at_labels = at_targets = lambda logits, labels: score(floored(logits), labels)
 
-    def example(logits, label):
-        logits = logits / jnp.asarray(temperature, logits.dtype)
-        if of_logits is not None:
-            return of_logits(logits, label)
-        return of_softmax(_softmax(logits, not smooth), label)
+    def tempered(at: Callable) -> Callable:
+        return lambda logits, labels: at(logits / jnp.asarray(temperature, logits.dtype), labels)
 
-    return edge.over_examples(example)
+    return edge.over_targets(tempered(at_labels), tempered(at_targets))
 
 
 def brier(logits: jax.Array, labels: jax.Array) -> jax.Array:
@@ -52,12 +51,15 @@ def brier(logits: jax.Array, labels: jax.Array) -> jax.Array:
 
     Args:
       logits: `[..., K]`.
-      labels: `[...]`.
+      labels: `[...]`, or soft targets `[..., K]`.
 
     Returns:
       `[...]`.
     """
-    return on_logits(bregman_score(squared_norm))(logits, labels)
+    return _brier(logits, labels)
+
+
+_brier = on_logits(bregman_score(squared_norm))
 
 
 def capm(A) -> Loss:
@@ -87,38 +89,23 @@ def apms(
       power: q > 0.
 
     Returns:
-      `loss(logits[..., K], labels[...], step) -> [...]`.
+      `loss(logits[..., K], labels, step) -> [...]`; labels `[...]`, or soft targets `[..., K]`.
     """
     margin.check(tau=tau, nu=nu)
     margin.check_annealing(beta0=beta0, horizon=horizon, power=power)
-    core = on_logits(bregman_score(F))
+    core, constants = on_logits(bregman_score(F)), {"tau": tau, "kappa": kappa, "nu": nu}
 
-    def penalty(logits, label):
-        return margin.penalty(jax.nn.softmax(logits), label, tau=tau, kappa=kappa, nu=nu)
+    def at_labels(logits, labels):
+        return margin.penalty(jax.nn.softmax(logits), labels, **constants)
+
+    def at_targets(logits, targets):
+        return margin.expected_penalty(jax.nn.softmax(logits), targets, **constants)
+
+    penalty = edge.over_targets(at_labels, at_targets)
 
     def loss(logits, labels, step):
         beta = margin.anneal(step, beta0=beta0, horizon=horizon, power=power)
         values = core(logits, labels)
-        return values + beta.astype(values.dtype) * edge.over_examples(penalty)(logits, labels)
+        return values + beta.astype(values.dtype) * penalty(logits, labels)
 
     return loss
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _softmax(logits: jax.Array, floored: bool) -> jax.Array:
-    """softmax(z), moved inside the simplex where it is to be floored."""
-    p = jax.nn.softmax(logits)
-    return simplex.interior(p) if floored else p
-
-
-@_softmax.defjvp
-def _softmax_jvp(floored, primals, tangents):
-    # By hand because next to a vertex the Jacobian takes off what a score's gradient has in common
-    # over classes by a difference that loses every digit. Moving the entry next to one by minus
-    # what the others move subtracts that class's component first, and exactly.
-    (logits,), (logits_dot,) = primals, tangents
-    p = _softmax(logits, floored)
-    moved = p * (logits_dot - jnp.dot(p, logits_dot))
-    dominant = p > 0.5
-    others = jnp.where(dominant, 0.0, moved)
-    return p, jnp.where(dominant, -jnp.sum(others), others)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from pgeom import edge
-from pgeom.geometry.simplex import largest, pick
+from pgeom.geometry.simplex import argmax_mask, pick
 from pgeom.geometry.tempered import expm1, expm1_ratio, log_of_tempered_exp
 
 MOST_STEPS = 64  # of the normaliser's Newton iteration, which needs one to eleven
@@ -72,7 +72,7 @@ def normaliser(logits: jax.Array, t: float) -> jax.Array:
 
 def _normaliser_below(z, t):
     """λ(z) ≥ 0 for logits of maximum 0, to the last digits also where it is small."""
-    top, info = largest(z), jnp.finfo(z.dtype)
+    top, info = argmax_mask(z), jnp.finfo(z.dtype)
 
     @jax.custom_jvp
     def solve(z):

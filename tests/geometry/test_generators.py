@@ -7,7 +7,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from pgeom import bregman_score, on_logits
-from pgeom.geometry import generators
+from pgeom.geometry.closed_forms import Combination
 from pgeom.geometry.generators import hyperbolic, quadratic, rescale, shannon, tsallis
 
 
@@ -99,7 +99,7 @@ def test_rescaling_multiplies_the_values(name, hyperbolic_parameters):
     np.testing.assert_allclose(once(p), 3 * F(p), rtol=1e-6)
     np.testing.assert_allclose(twice(p), 1.5 * F(p), rtol=1e-6)
     assert jax.tree.leaves(once), "a rescaled generator carries its factor as a parameter"
-    assert type(once) is (type(F) if name in ("quadratic", "hyperbolic") else generators.Scaled)
+    assert type(once) is (type(F) if name in ("quadratic", "hyperbolic") else Combination)
 
 
 def test_integer_parameters_are_numbers():

@@ -34,35 +34,17 @@ def test_projection_is_the_nearest_point(x64):
     np.testing.assert_allclose(inside, others, atol=1e-14)
 
 
-def test_the_interior_changes_nothing_but_zeros_and_has_derivative_one():
-    p = jnp.array([0.0, 1e-30, 1e-7, 1 - 1e-7])
-    floored = simplex.interior(p)
-    np.testing.assert_allclose(floored[:2], np.sqrt(np.finfo(np.float32).tiny), rtol=1e-6)
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_the_interior_changes_nothing_but_zeros_and_has_derivative_one(power):
+    p = jnp.array([0.0, 1e-39, 1e-7, 1 - 1e-7])
+    floored = simplex.interior(p, power)
+    np.testing.assert_allclose(floored[:2], float(np.finfo(np.float32).tiny) ** power, rtol=1e-6)
     assert np.array_equal(floored[2:], p[2:])
-    assert jax.jacobian(simplex.interior)(p).tolist() == np.eye(4).tolist()
-
-
-def test_log_odds_are_exact_at_both_ends():
-    for u in (-80.0, -20.0, 0.0, 20.0, 80.0):
-        z = jnp.array([0.0, u - np.log(2), u - np.log(2)])
-        np.testing.assert_allclose(simplex.log_odds_against(z, 0), u, rtol=1e-6, atol=1e-6)
+    assert jax.jacobian(lambda p: simplex.interior(p, power))(p).tolist() == np.eye(4).tolist()
 
 
 def test_draws_lie_on_the_simplex_and_have_its_moments():
-    for concentration, points in (
-        (1.0, simplex.uniform(jax.random.key(0), 4, 20000)),
-        (10.0, simplex.dirichlet(jax.random.key(0), 4, 20000, 10.0)),
-    ):
-        points = np.asarray(points, np.float64)
-        np.testing.assert_allclose(np.sum(points, axis=1), 1, atol=1e-6)
-        np.testing.assert_allclose(np.mean(points, axis=0), 0.25, atol=0.01)
-        variance = 0.25 * 0.75 / (4 * concentration + 1)
-        np.testing.assert_allclose(np.var(points, axis=0), variance, rtol=0.05)
-
-
-def test_probe_points_hold_the_centre_and_the_vertices():
-    points = np.asarray(jax.jit(lambda key: simplex.probe_points(key, 3, 8))(jax.random.key(0)))
-    assert np.all(points >= 0)
-    np.testing.assert_allclose(np.sum(points, axis=1), 1, atol=1e-5)
-    for needed in (*np.eye(3), np.full(3, 1 / 3)):
-        assert np.min(np.max(np.abs(points - needed), axis=1)) < 1e-6
+    points = np.asarray(simplex.uniform(jax.random.key(0), 4, 20000), np.float64)
+    np.testing.assert_allclose(np.sum(points, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(np.mean(points, axis=0), 0.25, atol=0.01)
+    np.testing.assert_allclose(np.var(points, axis=0), 0.25 * 0.75 / 5, rtol=0.05)

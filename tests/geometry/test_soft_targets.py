@@ -1,0 +1,153 @@
+"""Soft targets give the expected score, for every Bregman score and the losses made of them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pgeom
+
+G = pgeom.generators
+A = np.array([[2.0, 0.5, 0.3], [0.5, 1.5, 0.2], [0.3, 0.2, 1.0]])
+RIDGES = {"lam": 0.7, "a": 0.4, "rho": 0.3, "w": np.array([[0.6, -0.8, 0.0]]), "b": 0.1}
+
+
+def cubic(p):
+    return jnp.sum(p**3)
+
+
+def entropy(p):
+    return jnp.sum(p * jnp.log(p))
+
+
+def loss(F):
+    return pgeom.on_logits(pgeom.bregman_score(F))
+
+
+def annealed():
+    penalised = pgeom.apms(G.shannon, tau=0.2, kappa=0.3, nu=0.1, beta0=0.5, horizon=100.0)
+    return lambda logits, labels: penalised(logits, labels, 20)
+
+
+LOSSES = {  # made where they are used, in the precision of the test
+    "shannon": lambda: loss(G.shannon),
+    "tsallis-half": lambda: loss(G.tsallis(0.5)),
+    "spherical": lambda: loss(G.spherical),
+    "combination": lambda: loss(0.5 * G.shannon + G.spherical),
+    "cross-entropy": lambda: pgeom.losses.cross_entropy,
+    "brier": lambda: pgeom.losses.brier,  # of the squared norm
+    "capm": lambda: pgeom.capm(jnp.asarray(A)),  # of a quadratic
+    "hpg": lambda: pgeom.hpg(**RIDGES),  # of a hyperbolic generator
+    "apms": annealed,
+    "user-cubic": lambda: pgeom.on_logits(pgeom.bregman_score(cubic), temperature=2.0),
+    "user-entropy": lambda: loss(entropy),
+}
+
+
+@pytest.fixture(params=LOSSES)
+def made(request):
+    return LOSSES[request.param]
+
+
+def expected_loss(loss, z, eta):
+    """Σ_y η_y loss(z, y)."""
+    return jnp.sum(eta * loss(jnp.broadcast_to(z, (len(z), len(z))), jnp.arange(len(z))))
+
+
+AHEAD = np.log(1e7 * (1 + np.exp(-1)))  # 1 − p_y = 1e-7
+NEAR = np.array([[30.0, 0, -30]] * 3 + [[AHEAD, 0, -1], [-1, AHEAD, 0]] + [[0.3, -0.2, 0.9]] * 3)
+NEAR_LABELS = np.array([0, 1, 2, 0, 1, 0, 1, 2])
+
+
+def test_one_hot_targets_are_labels(made):
+    """To rounding of each value and gradient, however small those are."""
+    program = jax.jit(jax.vmap(jax.value_and_grad(made())))
+    logits = jnp.asarray(NEAR, jnp.float32)
+    values, slopes = program(logits, NEAR_LABELS)
+    soft_values, soft_slopes = program(logits, jnp.eye(3)[NEAR_LABELS])
+    np.testing.assert_allclose(soft_values, values, rtol=1e-6)
+    for soft, hard in zip(soft_slopes, slopes, strict=True):
+        np.testing.assert_allclose(soft, hard, rtol=1e-5, atol=1e-6 * np.max(np.abs(hard)))
+    assert np.all(np.isfinite(slopes)) and np.all(np.any(np.asarray(slopes) != 0, axis=1))
+
+
+def test_the_expectation_and_its_derivatives(made, x64):
+    draws = np.random.default_rng(2)
+    z, eta = 2 * draws.normal(size=(6, 3)), draws.dirichlet(np.ones(3), size=6)
+    eta[0] = [0.5, 0.5, 0.0]
+    loss = made()
+
+    def derivatives(of):
+        """The value, the gradient and the Hessian of a function of logits."""
+
+        def slope_and_value(z):
+            value, slope = jax.value_and_grad(of)(z)
+            return slope, (value, slope)
+
+        def at(z):
+            hessian, (value, slope) = jax.jacfwd(slope_and_value, has_aux=True)(z)
+            return value, slope, hessian
+
+        return at
+
+    @jax.jit
+    @jax.vmap
+    def both(z, eta):
+        expectation = derivatives(lambda z: expected_loss(loss, z, eta))(z)
+        return derivatives(lambda z: loss(z, eta))(z), expectation
+
+    for found, expected in zip(*both(z, eta), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["tsallis-half", "cross-entropy", "apms", "user-cubic"])
+def test_leading_dimensions_maps_and_precisions(name):
+    loss, shape = LOSSES[name](), (2, 3, 3)
+    draws = np.random.default_rng(6)
+    z = jnp.asarray(draws.normal(size=shape), jnp.float32)
+    eta = jnp.asarray(draws.dirichlet(np.ones(3), size=shape[:2]), jnp.float32)
+    batched, mapped = jax.jit(lambda z, eta: (loss(z, eta), jax.vmap(jax.vmap(loss))(z, eta)))(
+        z, eta
+    )
+    assert batched.shape == shape[:2] and batched.dtype == jnp.float32
+    np.testing.assert_allclose(mapped, batched, rtol=1e-5)
+    for dtype in (jnp.bfloat16, jnp.float16):
+        low = jax.jit(loss)(z.astype(dtype), eta)
+        assert low.shape == shape[:2] and low.dtype == dtype
+        np.testing.assert_allclose(low.astype(jnp.float32), batched, rtol=0.05, atol=0.05)
+
+
+def equations(loss, K):
+    """How many there are in the gradient for K classes, in programs inside of it too."""
+    gradient = jax.make_jaxpr(jax.grad(loss))(jnp.zeros(K), jnp.full(K, 1 / K))
+    return str(gradient).count(" = ")
+
+
+@pytest.mark.parametrize("F", [cubic, entropy])
+def test_the_gradient_is_one_hessian_vector_product(F):
+    """Its program does not grow with the number of classes."""
+    assert equations(loss(F), 4) == equations(loss(F), 40) > 10
+
+    def of_every_label(z, eta):
+        return sum(eta[y] * loss(F)(z, y) for y in range(len(z)))
+
+    assert equations(of_every_label, 4) > 1.5 * equations(of_every_label, 2)
+
+
+def test_memory_is_linear_in_the_classes():
+    gradient = jax.jit(jax.grad(lambda z, eta: jnp.sum(loss(cubic)(z, eta))))
+    shapes = [jax.ShapeDtypeStruct((8, K), jnp.float32) for K in (50, 500)]
+    small, large = (gradient.lower(s, s).compile().memory_analysis() for s in shapes)
+    assert large.temp_size_in_bytes <= 12 * small.temp_size_in_bytes
+
+
+def test_risks_and_regrets_of_a_score():
+    """R(η, p) is the expected score, and R(η, p) − R(η, η) is D_F(η, p)."""
+    score = pgeom.bregman_score(cubic)
+    eta, p = np.random.default_rng(9).dirichlet(np.ones(3), size=(2, 5)).astype(np.float32)
+    np.testing.assert_array_equal(pgeom.conditional_risk(score)(eta, p), score(p, eta))
+    difference = score(p, eta) - score(eta, eta)
+    np.testing.assert_allclose(pgeom.regret(score)(eta, p), difference, rtol=1e-3, atol=1e-6)
+    np.testing.assert_array_equal(
+        pgeom.regret(score)(eta, p), pgeom.bregman_divergence(cubic)(eta, p)
+    )

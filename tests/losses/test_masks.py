@@ -1,0 +1,88 @@
+"""Examples of no weight and classes that are ruled out take no part in a loss or its gradient."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pgeom
+
+G, INF = pgeom.generators, np.inf
+RIDGES = {"lam": 0.7, "a": 0.4, "rho": 0.3, "w": np.array([[0.6, -0.8, 0.0]]), "b": 0.1}
+
+
+def on_logits(F):
+    return pgeom.on_logits(pgeom.bregman_score(F))
+
+
+LOSSES = {
+    "cross-entropy": pgeom.losses.cross_entropy,
+    "brier": pgeom.losses.brier,
+    "hpg": pgeom.hpg(**RIDGES),
+    "user-cubic": on_logits(lambda p: jnp.sum(p**3)),
+    "user-entropy": on_logits(lambda p: jnp.sum(p * jnp.log(p))),
+    "shannon": on_logits(G.shannon),
+    "tsallis-half": on_logits(G.tsallis(0.5)),
+}
+
+
+@pytest.fixture(params=LOSSES)
+def loss(request):
+    return LOSSES[request.param]
+
+
+def weighted_mean(loss, weights, logits, labels):
+    """The recipe of docs/guide.md."""
+    kept = weights > 0
+    values = loss(jnp.where(kept[..., None], logits, 0.0), jnp.where(kept, labels, 0))
+    return jnp.sum(weights * values) / jnp.sum(weights)
+
+
+def test_masked_examples_have_no_gradient(loss):
+    """Whatever they hold."""
+    logits = [[0.3, -0.2, 0.9], [np.nan] * 3, [INF, 0.0, -INF], [1e4, -1e4, 0.0], [1.0, 2.0, 0.0]]
+    logits, labels = jnp.array(logits), jnp.array([0, -1, -1, 7, 2])
+    weights = jnp.array([1.0, 0.0, 0.0, 0.0, 2.0])
+    mean = jax.jit(jax.value_and_grad(lambda z, y: weighted_mean(loss, weights, z, y)))
+    value, slope = mean(logits, labels)
+    np.testing.assert_array_equal(slope[1:4], 0)
+
+    kept = np.array([0, 4])
+    same = mean(logits.at[1:4].set(0.0), labels.at[1:4].set(0))
+    np.testing.assert_array_equal(value, same[0])
+    np.testing.assert_array_equal(slope, same[1])
+    assert np.all(np.isfinite(slope)) and np.all(np.any(slope[kept] != 0, axis=1))
+
+
+# One class ruled out, next to saturation too, and all but the label.
+RULED = jnp.array([[0.3, -INF, 0.9], [-INF, 12.0, 0.9], [0.3, -INF, 30.0], [-INF, 0.0, -INF]])
+OUT = np.asarray(RULED) == -INF
+TARGETS = {
+    "labels": np.array([0, 2, 0, 1]),
+    "soft": np.array([[0.5, 0, 0.5], [0, 0.25, 0.75], [1, 0, 0], [0, 1, 0]], np.float32),
+}
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_ruled_out_classes_have_no_gradient(loss, kind):
+    values, slopes = jax.jit(jax.vmap(jax.value_and_grad(loss)))(RULED, TARGETS[kind])
+    assert np.all(np.isfinite(values)) and np.all(np.isfinite(slopes))
+    np.testing.assert_array_equal(np.asarray(slopes)[OUT], 0)
+    assert values[3] == 0 and np.all(slopes[3] == 0)
+    # the limit of logits that fall without end
+    far = jnp.where(OUT, -60.0, RULED)
+    near, near_slopes = jax.jit(jax.vmap(jax.value_and_grad(loss)))(far, TARGETS[kind])
+    np.testing.assert_allclose(values[:3], near[:3], rtol=1e-5)
+    size = np.max(np.abs(near_slopes), axis=1, keepdims=True) + 1e-6
+    np.testing.assert_allclose(slopes / size, near_slopes / size, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_cross_entropy_is_that_of_the_remaining_classes(kind):
+    gradient = jax.value_and_grad(pgeom.losses.cross_entropy)
+    for z, out, target in zip(RULED[:3], OUT, TARGETS[kind], strict=False):
+        value, slope = gradient(z, target)
+        remaining = int(np.sum(~out[:target])) if kind == "labels" else target[~out]
+        expected, expected_slope = gradient(z[~out], remaining)
+        np.testing.assert_allclose(value, expected, rtol=1e-6)
+        np.testing.assert_allclose(slope[~out], expected_slope, rtol=1e-6)

@@ -14,7 +14,8 @@ from pgeom import losses
 from pgeom.evaluation import calibration, metrics, significance
 from pgeom.geometry import bounds, class_structure, curvature, generators, margin
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk, regret
-from pgeom.geometry.convexity import check_generator
+from pgeom.geometry.closed_forms import generator
+from pgeom.geometry.diagnosis import check_generator, diagnose
 from pgeom.losses.proper import apms, capm, hpg, on_logits
 from pgeom.types import Annealing, ClassStats
 
@@ -31,6 +32,8 @@ __all__ = [
     "class_structure",
     "conditional_risk",
     "curvature",
+    "diagnose",
+    "generator",
     "generators",
     "hpg",
     "losses",

@@ -14,7 +14,7 @@ ROOMS = {  # a room, and what of the project it may import besides itself
     "pgeom/types.py": set(),
     "pgeom/edge.py": {"pgeom.types"},
     "pgeom/compilation.py": set(),
-    "pgeom/geometry": CORE,
+    "pgeom/geometry": CORE | {"pgeom.compilation"},
     "pgeom/losses": GEOMETRY,
     "pgeom/training": LOSSES | {"pgeom.compilation"},
     "pgeom/data": MEASURED,

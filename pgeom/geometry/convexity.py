@@ -1,27 +1,36 @@
-"""Is a user's function a generator? Finite at the vertices, convex, strictly convex.
+"""Is F convex, and strictly? Decided from what a survey saw, with a pair that shows it.
 
->>> import jax.numpy as jnp
->>> report = check_generator(lambda p: -jnp.sum(p**2), K=3)
->>> report.convex, report.witness is not None
+Everything is judged by D_F(η, p) itself, against the rounding of the terms it is made of: a
+negative eigenvalue counts only if the definition confirms it along its eigenvector.
+
+>>> import jax, jax.numpy as jnp
+>>> from pgeom.geometry.survey import survey
+>>> F = lambda p: -jnp.sum(p**2)
+>>> with jax.enable_x64(True):
+...     verdict = judge(F, survey(F, 3))
+>>> verdict.convex, verdict.witness.divergence < 0
 (False, True)
 """
 
-from functools import singledispatch
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom import edge
-from pgeom.geometry import simplex
-from pgeom.geometry.curvature import envelope
-from pgeom.geometry.generators import Hyperbolic, Quadratic
-from pgeom.geometry.search import maximise
+from pgeom.geometry.closed_forms import as_pytree
+from pgeom.geometry.sampling import inward, map_points
+from pgeom.geometry.survey import Survey
 from pgeom.types import Generator
 
-ROUNDING = 1e-13  # of a float64 divergence, relative to the terms it is made of
+ROUNDING = 16  # units of F's rounding, relative to the size of the terms, that are not trusted
 APART = 0.05  # the least distance of a pair on which flatness is judged
+LADDER = 0.6 ** np.arange(40)  # how far to go along a direction, as shares of the way to a face
+CANDIDATES = 24  # points whose flattest direction is followed down the ladder
+FLAT_ENDS = 192  # points whose flattest direction is followed to both ends
+RANDOM_PAIRS = 768
+STEP = 1e-6  # relative, of the differences that show the rounding of F
+CHECKED = 256  # points at which the rounding of F is measured
 
 
 class Witness(NamedTuple):
@@ -32,113 +41,203 @@ class Witness(NamedTuple):
     divergence: float
 
 
-class GeneratorReport(NamedTuple):
-    """What was found about a function F on the simplex of K classes.
+class Verdict(NamedTuple):
+    """True, False, or None where rounding decides; with the pair that shows a False.
 
-    `witness` is a pair with D_F(η, p) < 0 where F is not convex, one with D_F(η, p) = 0 and
-    η ≠ p where it is convex but not strictly, and None otherwise. `how` says how far to trust it.
+    Attributes:
+      finite_inside: whether F is finite wherever it was looked at.
+      convex, strictly_convex: the verdicts.
+      precision: the relative rounding error of F's values, estimated.
+      witness: a pair with D_F(η, p) < 0, or one where it cannot be told from 0.
+      rounding: a bound on the rounding error of that divergence, by its definition.
     """
 
-    finite_at_vertices: bool
-    convex: bool
-    strictly_convex: bool
-    witness: Witness | None
-    how: str
+    finite_inside: bool
+    convex: bool | None
+    strictly_convex: bool | None
+    precision: float
+    witness: Witness | None = None
+    rounding: float | None = None
 
 
-@singledispatch
-def check_generator(F: Generator, K: int) -> GeneratorReport:
-    """Look for whatever would keep D_F from being a strictly proper score.
+class _Pairs(NamedTuple):
+    """Pairs (η, p) and what their divergence is; `[n, K]` and `[n]`."""
 
-    Args:
-      F: any function `F(p[K]) -> scalar` of JAX operations.
-      K: the number of classes.
+    eta: np.ndarray
+    p: np.ndarray
+    divergence: np.ndarray
+    size: np.ndarray
 
-    Returns:
-      A `GeneratorReport`, by the eigenvalues of A for `quadratic`, by the closed form for
-      `hyperbolic`, and for any other F by a search, in float64, over pairs of points: random
-      ones, vertices, and the two ends of the flattest direction at each point.
-    """
-    edge.number_of_classes(K)
-    with jax.enable_x64(True):
-        _refuse_unless_scalar(F, K)
-        points = simplex.probe_points(jax.random.key(1), K, 128)
-        found = jax.jit(lambda *at: _examine(F, *at))(points, jnp.eye(K))
-    at_vertices, eta, p, divergence, size = map(np.asarray, found)
-    finite = bool(np.all(np.isfinite(at_vertices)))
-    how = f"searched: {len(p)} pairs in float64, no proof"
-    if not np.all(np.isfinite(divergence)):
-        first = int(np.argmin(np.isfinite(divergence)))
-        witness = Witness(eta[first], p[first], float(divergence[first]))
-        return GeneratorReport(finite, False, False, witness, how + "; F is not finite inside")
-    relative = divergence / size
-    apart = np.linalg.norm(eta - p, axis=1) > APART
-    worst = int(np.argmin(relative))
+    def witness(self, i: int) -> Witness:
+        return Witness(self.eta[i], self.p[i], float(self.divergence[i]))
+
+
+def judge(F: Generator, seen: Survey) -> Verdict:
+    """Whether F is finite inside, convex and strictly convex, as far as the survey can tell."""
+    F, broken = as_pytree(F), ~np.isfinite(seen.values)
+    seen = seen._replace(points=inward(seen.points))  # a pair is to have room on every side
+    if np.any(broken):
+        p, eta = seen.points[np.argmax(broken)], seen.points[np.argmin(broken)]
+        return Verdict(False, False, False, np.nan, Witness(eta, p, np.nan))
+    precision, pairs = _precision(F, seen), _examined(F, seen)
+    relative, rounding = pairs.divergence / pairs.size, ROUNDING * precision
+    negative = np.flatnonzero(relative < -rounding)
+    if len(negative) and (shown := _confirmed(F, pairs, negative, precision)) is not None:
+        return Verdict(True, False, False, precision, *shown)
+    if len(negative) or _unconfirmed(seen, precision):
+        return Verdict(True, None, None, precision)
+    apart = np.linalg.norm(pairs.eta - pairs.p, axis=1) > APART
     flattest = int(np.argmin(np.where(apart, relative, np.inf)))
-    convex, strict = relative[worst] >= -ROUNDING, relative[flattest] > ROUNDING
-    chosen = None if convex and strict else worst if not convex else flattest
-    witness = None if chosen is None else Witness(eta[chosen], p[chosen], float(divergence[chosen]))
-    return GeneratorReport(finite, bool(convex), bool(convex and strict), witness, how)
+    if relative[flattest] > rounding:
+        return Verdict(True, True, True, precision)
+    shown = pairs.witness(flattest), rounding * float(pairs.size[flattest])
+    return Verdict(
+        True, True, False if _is_flat(F, shown[0], precision) else None, precision, *shown
+    )
 
 
-@check_generator.register(Quadratic)
-@check_generator.register(Hyperbolic)
-def _(F, K: int) -> GeneratorReport:
-    found = envelope(F, K)
-    if not found.m_tangent > ROUNDING * found.M:  # built past its factory: look for a witness
-        return check_generator.dispatch(object)(F, K)
-    how = f"{found.how}: the smallest tangent eigenvalue is {found.m_tangent:.6g}"
-    return GeneratorReport(True, True, True, None, how)
+def _precision(F, seen: Survey) -> float:
+    """The relative rounding error of F's values: of float64, or of what F computes in."""
+    chosen = np.random.default_rng(2).integers(len(seen.points), size=CHECKED)
+    of_value, _ = _rounding_errors(F, seen.points[chosen])
+    return max(float(np.finfo(float).eps), float(np.quantile(of_value, 0.9)))
 
 
-def _refuse_unless_scalar(F: Generator, K: int) -> None:
-    shape = jax.eval_shape(F, jax.ShapeDtypeStruct((K,), jnp.float64)).shape
-    if shape != ():
-        raise ValueError(f"F must return a scalar for p[{K}], got shape {shape}")
+def _confirmed(F, pairs: _Pairs, negative: np.ndarray, precision: float):
+    """The most negative of the pairs at whose ends F's own rounding cannot explain it, or None."""
+    order = negative[np.argsort(pairs.divergence[negative] / pairs.size[negative])]
+    chosen = order[np.linspace(0, len(order) - 1, CHECKED // 2).astype(int)]
+    ends = inward(np.concatenate([pairs.eta[chosen], pairs.p[chosen]]))
+    local = np.max([x.reshape(2, -1) for x in _rounding_errors(F, ends)], axis=(0, 1))
+    rounding = ROUNDING * np.maximum(local, precision) * pairs.size[chosen]
+    real = np.flatnonzero(pairs.divergence[chosen] < -rounding)
+    if len(real) == 0:
+        return None
+    return pairs.witness(chosen[real[0]]), float(rounding[real[0]])
 
 
-def _examine(F: Generator, points: jax.Array, vertices: jax.Array) -> tuple[jax.Array, ...]:
-    """F at the vertices, and pairs (η, p) with their D_F(η, p) and the size of its terms.
+def _rounding_errors(F, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The relative rounding errors of F and, less sharply, of its slope at each point.
 
-    The vertices are an argument because XLA takes 0 · log 0 for 0 where it knows the first.
+    F(p + h) + F(p − h) − 2F(p) is hᵀHh, and F(p + h) − F(p − h) is 2⟨∇F(p), h⟩, to higher orders
+    of h; what is left is rounding.
     """
-    eta, p = _pairs(F, points)
-    divergence, size = jax.vmap(lambda q, p: _definition(F, q, p))(eta, p)
-    return jax.vmap(F)(vertices), eta, p, divergence, size
+    steps = STEP * points * np.random.default_rng(6).standard_normal(points.shape)
+    found = map_points(_difference_errors, F, points, steps)
+    return tuple(np.nan_to_num(x, nan=np.inf) for x in found)
 
 
-def _pairs(F: Generator, points: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Pairs (η, p), `[n, K]` each, p inside the simplex."""
-    K = points.shape[1]
-    basis = jnp.asarray(simplex.tangent_basis(K))
-
-    def inward(p):
-        return (1 - 1e-6) * p + 1e-6 / K
-
-    def flattest(p):
-        values, vectors = jnp.linalg.eigh(jnp.nan_to_num(basis.T @ jax.hessian(F)(p) @ basis))
-        return values[0], basis @ vectors[:, 0]
-
-    def ends(p):
-        """As far as the flattest direction stays inside, and a tenth of it, both ways."""
-        _, v = flattest(p)
-        reach = jnp.min(jnp.where(v < 0, p / jnp.where(v < 0, -v, 1.0), jnp.inf))
-        back = jnp.min(jnp.where(v > 0, p / jnp.where(v > 0, v, 1.0), jnp.inf))
-        return jnp.stack(
-            [p + c * v for c in (0.9 * reach, 0.09 * reach, -0.9 * back, -0.09 * back)]
-        )
-
-    lowest = maximise(lambda p: -flattest(inward(p))[0], points).point
-    centres = inward(jnp.concatenate([points, lowest[None]]))
-    far, inside = jax.vmap(ends)(centres), centres[:-1]
-    eta = [points, jnp.roll(points, 1, axis=0), jnp.roll(points, 7, axis=0), far.reshape(-1, K)]
-    p = [jnp.roll(inside, 3, axis=0), inside, inside, jnp.repeat(centres, far.shape[1], axis=0)]
-    return jnp.concatenate(eta), jnp.concatenate(p)
+def _difference_errors(F, p, h):
+    (value, slope), curvature = jax.value_and_grad(F)(p), _curvature_and_size(F, p, h)[0]
+    size = jnp.abs(value) + jnp.sum(jnp.abs(slope) * p) + jnp.finfo(p.dtype).tiny
+    ahead, behind = F(p + h), F(p - h)
+    of_value = jnp.abs(ahead + behind - 2 * value - curvature)
+    of_slope = jnp.abs(ahead - behind - 2 * jnp.sum(slope * h)) / (2 * STEP)
+    return of_value / size, of_slope / size
 
 
-def _definition(F: Generator, q, p):
+def _examined(F, seen: Survey) -> _Pairs:
+    """Pairs where convexity, or its strictness, is most likely to fail."""
+    groups = [
+        _random_pairs(seen.points),
+        _down_the_ladder(*_most_suspicious(seen)),
+        _across_kinks(seen),
+        _to_both_ends(*_flattest(seen)),
+    ]
+    K = seen.points.shape[1]
+    eta, p = (np.concatenate([group[i].reshape(-1, K) for group in groups]) for i in (0, 1))
+    return _Pairs(eta, p, *map_points(_definition, F, eta, p))
+
+
+def _definition(F, q, p):
     """D_F(q, p) as it is defined, and the size of the terms it is the difference of."""
-    d = q - p
-    F_p, slope = jax.jvp(F, (p,), (d,))
-    F_q = F(simplex.interior(q))
-    return F_q - F_p - slope, jnp.abs(F_q) + jnp.abs(F_p) + jnp.abs(slope) + jnp.sum(d**2)
+    F_p, slope = jax.value_and_grad(F)(p)
+    F_q = F(q)
+    size = jnp.abs(F_q) + jnp.abs(F_p) + jnp.sum(jnp.abs(slope) * (p + q))
+    return F_q - F_p - jnp.sum(slope * (q - p)), jnp.maximum(size, jnp.finfo(p.dtype).tiny)
+
+
+def _random_pairs(points: np.ndarray):
+    rng = np.random.default_rng(1)
+    chosen = points[rng.integers(len(points), size=(2, RANDOM_PAIRS))]
+    return chosen[0], chosen[1]
+
+
+def _most_suspicious(seen: Survey):
+    """Points with the least eigenvalue, in itself and relative to the largest."""
+    relative = seen.m_tangent / _scale(seen)
+    orders = [np.argsort(x, kind="stable")[: CANDIDATES // 2] for x in (relative, seen.m_tangent)]
+    chosen = np.concatenate(orders)
+    return seen.points[chosen], seen.flattest[chosen]
+
+
+def _flattest(seen: Survey):
+    order = np.argsort(seen.m_tangent / _scale(seen), kind="stable")
+    spread = np.linspace(0, len(order) - 1, FLAT_ENDS // 2).astype(int)
+    chosen = np.concatenate([order[: FLAT_ENDS // 2], order[spread]])
+    return seen.points[chosen], _snapped(seen.flattest[chosen])
+
+
+def _down_the_ladder(points: np.ndarray, directions: np.ndarray):
+    """Pairs ever closer to each point, ahead and behind."""
+    shares = np.concatenate([LADDER, -LADDER])
+    return _moved(points, directions, 0.9 * shares)
+
+
+def _to_both_ends(points: np.ndarray, directions: np.ndarray):
+    return _moved(points, directions, np.array([0.9, 0.09, -0.09, -0.9]))
+
+
+def _moved(points, directions, shares):
+    """η = p + share of the way to the face that is met first, for each point and share."""
+    p, v = points[:, None], np.where(shares[:, None] >= 0, 1, -1) * directions[:, None]
+    with np.errstate(divide="ignore"):
+        reach = np.min(np.where(v < 0, p / np.where(v < 0, -v, 1.0), np.inf), axis=-1)
+    eta = p + (np.abs(shares) * reach)[..., None] * v
+    return np.maximum(eta, 0), np.broadcast_to(p, eta.shape)
+
+
+def _across_kinks(seen: Survey):
+    """Pairs on both sides of the sharpest jumps of slope and value, ever closer, both ways."""
+    suspects = seen.suspects
+    orders = (np.argsort(x, kind="stable") for x in (suspects.jump, -np.abs(suspects.step)))
+    chosen = np.concatenate([order[: CANDIDATES // 3] for order in orders])
+    middle, across = suspects.middle[chosen], (suspects.right - suspects.left)[chosen]
+    norms = np.linalg.norm(across, axis=1, keepdims=True)
+    directions = across / np.where(norms > 0, norms, 1.0)
+    ahead, _ = _moved(middle, directions, 0.5 * LADDER)
+    behind, _ = _moved(middle, directions, -0.5 * LADDER)
+    return np.stack([ahead, behind]), np.stack([behind, ahead])
+
+
+def _unconfirmed(seen: Survey, precision: float) -> bool:
+    """Whether a negative eigenvalue or a concave kink is beyond rounding, but no pair shows it."""
+    beyond = 4 * ROUNDING * precision
+    # against the largest curvature anywhere: a small one may be the difference of large terms
+    negative = np.any(seen.m_tangent < -beyond * np.nanmax(_scale(seen)))
+    concave = np.any(seen.suspects.jump < -seen.suspects.smallest_kink(precision))
+    return bool(negative or concave)
+
+
+def _is_flat(F, witness: Witness, precision: float) -> bool:
+    """Whether F has no curvature between the pair, to the rounding of vᵀHv's own terms."""
+    t = np.linspace(0.05, 0.95, 9)[:, None]
+    points = (1 - t) * witness.p + t * witness.eta
+    direction = np.broadcast_to(_snapped((witness.eta - witness.p)[None]), points.shape)
+    curvature, size = map_points(_curvature_and_size, F, points, direction)
+    return bool(np.all(curvature <= 4 * ROUNDING * precision * size))
+
+
+def _curvature_and_size(F, p, v):
+    product = jax.jvp(jax.grad(F), (p,), (v,))[1]
+    return jnp.sum(v * product), jnp.sum(jnp.abs(v * product))
+
+
+def _snapped(directions: np.ndarray) -> np.ndarray:
+    """Directions `[n, K]` with entries that are rounding set to zero."""
+    largest = np.max(np.abs(directions), axis=1, keepdims=True)
+    return np.where(np.abs(directions) > 1e-9 * largest, directions, 0.0)
+
+
+def _scale(seen: Survey) -> np.ndarray:
+    return np.maximum(np.maximum(np.abs(seen.m), np.abs(seen.M)), np.finfo(float).tiny)

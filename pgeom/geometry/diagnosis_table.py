@@ -1,0 +1,116 @@
+"""A diagnosis as a table that a person can read.
+
+>>> import jax.numpy as jnp
+>>> from pgeom.geometry.diagnosis import diagnose
+>>> print(table(diagnose(lambda p: -jnp.sum(p**2), 2)).splitlines()[2])
+smooth                  yes, as far as was seen
+"""
+
+import numpy as np
+
+WIDTH = 24
+
+
+def table(found) -> str:
+    """The lines of a `Diagnosis`."""
+    rows = [
+        ("generator", f"F on {found.K} classes"),
+        ("finite", _finite(found)),
+        ("smooth", _smooth(found)),
+        ("convex", _convex(found)),
+        ("strictly convex", _strictly(found)),
+        *_witness(found),
+        ("curvature", _interval(found.envelope.m, found.envelope.M)),
+        ("  on the simplex", _interval(found.envelope.m_tangent, found.envelope.M_tangent)),
+        ("loss at most", _bound(found.loss_range)),
+        ("logit gradient at most", _bound(found.logit_gradient)),
+        ("float32 score", _float32(found)),
+        ("known how", found.how),
+        ("may have missed", _missed(found)),
+        ("time", f"{found.seconds:.2f} s"),
+    ]
+    return "\n".join(f"{name:{WIDTH}}{text}" for name, text in rows)
+
+
+def _finite(found) -> str:
+    if not found.finite_inside:
+        return "NO: F is not finite inside the simplex, at p of the pair below"
+    if not found.finite_at_vertices:
+        return (
+            "inside, but not at the vertices: written so, or truly infinite, and then its score is"
+        )
+    return "yes, inside and at the vertices"
+
+
+def _smooth(found) -> str:
+    if found.smooth:
+        return "yes, as far as was seen"
+    kink = found.kinks[0]
+    return (
+        f"NO: the slope jumps by {kink.jump:.3g} at p = {_point(kink.point)}; there the loss jumps "
+        "too, and its gradient does not see it"
+    )
+
+
+def _convex(found) -> str:
+    if found.convex is None:
+        return "unknown: negative curvature was seen that rounding hides from the definition"
+    if found.convex:
+        return "yes, as far as was seen" if found.resolution is not None else "yes"
+    if not found.finite_inside:
+        return "NO"
+    return "NO: D_F(η, p) < 0 at the pair below, so that p scores better than the truth η"
+
+
+def _strictly(found) -> str:
+    if found.strictly_convex:
+        return "yes, as far as was seen" if found.resolution is not None else "yes"
+    if found.convex is False:
+        return "NO"
+    if found.strictly_convex is None:
+        return "unknown: flat to rounding, D_F(η, p) cannot be told from 0 at the pair below"
+    return "NO: D_F(η, p) = 0 at the pair below, so that p scores as well as the truth η"
+
+
+def _witness(found) -> list[tuple[str, str]]:
+    if (witness := found.witness) is None:
+        return []
+    value = f"{witness.divergence:.6g}"
+    if found.rounding is not None:
+        value += f", with a rounding error of at most {found.rounding:.1g}"
+    return [
+        ("  η", _point(witness.eta)),
+        ("  p", _point(witness.p)),
+        ("  D_F(η, p)", value),
+    ]
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:.6g} ≤ λ(H) ≤ {high:.6g}"
+
+
+def _bound(bound) -> str:
+    if bound is None:
+        return "no bound: F is not known to be convex"
+    if not np.isfinite(bound.sharp):
+        return "no bound: the curvature is not bounded"
+    return f"{bound.sharp:.6g} ({bound.how}); by the paper's bound {bound.paper:.6g}"
+
+
+def _float32(found) -> str:
+    if (error := found.float32) is None:
+        return "not compared: F is not finite everywhere"
+    return (
+        f"relative error up to {error.relative:.1g} against float64, for 1 − p_y down to 1e-7; "
+        f"{error.in_units:.2g} ε of its terms"
+    )
+
+
+def _missed(found) -> str:
+    if found.resolution is None:
+        return "nothing"
+    return f"dents and ridges narrower than about {found.resolution:.2g}"
+
+
+def _point(x: np.ndarray) -> str:
+    return " ".join(np.array2string(x, precision=6, separator=", ", threshold=12).split())

@@ -1,0 +1,332 @@
+"""`diagnose` tells the truth about forty functions, finds dents, and never contradicts itself."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pgeom
+from pgeom.geometry import findings
+from pgeom.geometry.envelopes import known_envelope
+from pgeom.geometry.generators import Quadratic
+from pgeom.geometry.structured import hyperbolic
+
+G = pgeom.generators
+DRAW = np.random.default_rng(0)
+W = DRAW.normal(size=(5, 3))
+C = np.array([1.0, 2.0, 0.5])
+ROOT = DRAW.normal(size=(3, 3))
+
+
+def relu(x):
+    return jnp.maximum(x, 0.0)
+
+
+def squares(p):
+    return jnp.sum(p**2)
+
+
+def in_float32(p):
+    """Σp², with the rounding of float32 whatever p is."""
+    return jnp.sum(p.astype(jnp.float32) ** 2).astype(p.dtype)
+
+
+def dent(p, centre=(1 / 3, 1 / 3, 1 / 3), width=0.01):
+    distance = jnp.sum((p - jnp.asarray(centre, p.dtype)) ** 2)
+    return jnp.sum(p**2) + 3 * width**2 * jnp.exp(-distance / (2 * width**2))
+
+
+def ridge(p, rho=1e-3):
+    v = (p[0] - 0.37) / rho
+    return jnp.sum(p**2) + 10 * rho**2 * (jnp.logaddexp(v, -v) - math.log(2))
+
+
+class Truth(NamedTuple):
+    """Whether F is convex, strictly (None: flat to rounding), and smooth."""
+
+    convex: bool
+    strictly: bool | None
+    smooth: bool = True
+
+
+STRICT, FLAT, ROUNDED = Truth(True, True), Truth(True, False), Truth(True, None)
+KINKED, FOLDED = Truth(True, True, False), Truth(True, False, False)
+DENTED = Truth(False, False)
+
+FUNCTIONS = {
+    # convex, strictly as far as numbers can show
+    "cubic": (lambda p: jnp.sum(p**3), STRICT),
+    "squares": (squares, STRICT),
+    "quartic": (lambda p: jnp.sum(p**4), STRICT),
+    "weighted squares": (lambda p: jnp.sum(jnp.asarray(C, p.dtype) * p**2), STRICT),
+    "shannon": (G.shannon, STRICT),
+    "user entropy": (lambda p: jnp.sum(p * jnp.log(p)), STRICT),
+    "tsallis half": (G.tsallis(0.5), STRICT),
+    "tsallis 1.5": (G.tsallis(1.5), STRICT),
+    "user root": (lambda p: -jnp.sum(p**0.3), STRICT),
+    "spherical": (G.spherical, STRICT),
+    "barrier": (lambda p: -jnp.sum(jnp.log(p)), STRICT),
+    "logsumexp": (jax.nn.logsumexp, STRICT),
+    "steep logsumexp": (lambda p: jax.nn.logsumexp(50 * p), ROUNDED),
+    "thirtieth power": (lambda p: jnp.sum(p**30), ROUNDED),
+    "float32 inside": (in_float32, STRICT),
+    "softplus network": (
+        lambda p: jnp.sum(jax.nn.softplus(jnp.asarray(4 * W, p.dtype) @ p)),
+        STRICT,
+    ),
+    "narrow ridge": (ridge, STRICT),
+    "exponentials": (lambda p: jnp.sum(jnp.exp(3 * p)), STRICT),
+    "ill-conditioned": (lambda p: p[0] ** 2 + 1e-6 * jnp.sum(p**2), STRICT),
+    "sum of parts": (G.shannon + 0.5 * G.squared_norm, STRICT),
+    # convex, but flat somewhere or with kinks
+    "flat along an edge": (lambda p: p[0] ** 2, FLAT),
+    "flat across": (lambda p: (p[0] + p[1]) ** 2, FLAT),
+    "flat askew": (lambda p: (0.3 * p[0] - 0.7 * p[1] + 0.1 * p[2]) ** 2, FLAT),
+    "linear": (lambda p: p[0] + 2 * p[1], FLAT),
+    "constant": (lambda p: 0 * p[0] + 1.0, FLAT),
+    "maximum": (jnp.max, FOLDED),
+    "absolute value": (lambda p: jnp.abs(p[0] - p[1]), FOLDED),
+    "threshold": (lambda p: squares(p) + relu(p[0] - 0.9), KINKED),
+    "relu network": (
+        lambda p: 0.1 * squares(p) + jnp.sum(relu(jnp.asarray(W, p.dtype) @ p)),
+        KINKED,
+    ),
+    "faint kink": (lambda p: squares(p) + 1e-3 * relu(p[1] - 0.31), KINKED),
+    # not convex
+    "concave": (lambda p: -squares(p), DENTED),
+    "saddle": (lambda p: p[0] ** 2 - 0.3 * p[1] ** 2, DENTED),
+    "dent at the centre": (dent, DENTED),
+    "faint dent": (
+        lambda p: squares(p) + 3e-4 * jnp.exp(-jnp.sum((p - 1 / 3) ** 2) / 2e-4),
+        DENTED,
+    ),
+    "dent elsewhere": (lambda p: dent(p, (0.62, 0.17, 0.21)), DENTED),
+    "concave kink": (lambda p: squares(p) - 0.05 * relu(p[0] - 0.6), Truth(False, False, False)),
+    "step": (lambda p: squares(p) + 0.01 * (p[0] > 0.41).astype(p.dtype), DENTED),
+    "ripples": (lambda p: squares(p) + 1e-3 * jnp.sin(90 * p[0]), DENTED),
+    "negative entropy of a mix": (lambda p: -G.shannon(p) + 0.5 * squares(p), DENTED),
+    "indefinite": (Quadratic(jnp.diag(jnp.array([0.0, 0.0, -1.9]))), DENTED),
+}
+
+
+@pytest.fixture(scope="module", params=FUNCTIONS)
+def diagnosed(request):
+    F, truth = FUNCTIONS[request.param]
+    return request.param, F, truth, pgeom.diagnose(F, 3)
+
+
+def test_the_verdict_is_the_truth(diagnosed):
+    name, _, truth, found = diagnosed
+    assert found.convex is truth.convex
+    assert found.strictly_convex is truth.strictly
+    assert found.smooth is truth.smooth or name == "step"  # a jump, of value or of slope
+    assert found.finite_inside
+
+
+def test_a_witness_can_be_checked_by_hand(diagnosed):
+    """D_F(η, p) of the definition, in NumPy's float64: negative beyond rounding, or zero."""
+    _, F, truth, found = diagnosed
+    if truth.strictly is True:
+        assert found.witness is None
+        return
+    eta, p, divergence = found.witness
+    for point in (eta, p):
+        assert np.all(point >= 0) and np.sum(point) == pytest.approx(1)
+    with jax.enable_x64(True):
+        by_hand = F(eta) - F(p) - jnp.dot(jax.grad(F)(p), eta - p)
+    assert abs(float(by_hand) - divergence) <= found.rounding
+    assert (divergence < -found.rounding) == (truth.convex is False)
+    assert truth.convex is False or abs(divergence) <= found.rounding
+    assert truth.convex is False or np.linalg.norm(eta - p) > 0.05
+
+
+def test_the_views_agree_and_nothing_is_contradictory(diagnosed):
+    _, F, _, found = diagnosed
+    limits = found.envelope
+    assert limits.m <= limits.m_tangent <= limits.M_tangent <= limits.M
+    assert pgeom.curvature.envelope(F, 3) == limits
+    report = pgeom.check_generator(F=F, K=3)
+    assert report[:3] == (found.finite_at_vertices, found.convex, found.strictly_convex)
+    if found.convex:
+        assert limits.m_tangent >= 0
+        assert pgeom.bounds.loss_range(F, 3) == found.loss_range
+        assert pgeom.bounds.logit_gradient(F, 3) == found.logit_gradient
+        assert 0 <= found.loss_range.sharp <= found.loss_range.paper
+        assert 0 <= found.logit_gradient.sharp <= found.logit_gradient.paper
+    else:
+        assert limits.m_tangent < 0
+        assert found.loss_range is found.logit_gradient is None
+        for bound in (pgeom.bounds.loss_range, pgeom.bounds.logit_gradient):
+            with pytest.raises(ValueError, match="F must be convex for a bound to hold, got D_F"):
+                bound(F, 3)
+
+
+def test_the_float32_score_is_as_good_as_its_terms(diagnosed):
+    name, _, truth, found = diagnosed
+    if found.finite_at_vertices and truth.convex:
+        assert found.float32.in_units <= 16 or found.float32.relative <= 1e-5
+        assert found.float32.relative <= 1e-4 or truth != STRICT or name == "float32 inside"
+
+
+def test_it_reads_as_a_table_and_its_repr_is_short(diagnosed):
+    _, _, truth, found = diagnosed
+    lines = str(found).splitlines()
+    assert len(repr(found)) < 100 and "\n" not in repr(found)
+    said = {line[:24].strip(): line[24:] for line in lines}
+    assert said["convex"].startswith("yes" if truth.convex else "NO: D_F(η, p) < 0")
+    assert ("D_F(η, p)" in said) == (found.witness is not None)
+    assert truth.smooth or "does not see it" in said["smooth"] or "yes" in said["smooth"]
+    assert "narrower than about 0.0" in said["may have missed"]
+
+
+def test_the_envelope_of_a_narrow_ridge_is_its_top():
+    """H = 2I + 10 sech² e₀e₀ᵀ, whose top no random point hits."""
+    found = pgeom.curvature.envelope(ridge, 3)
+    exact = 2.0, 12.0, 2.0, 2 + 10 * 2 / 3
+    np.testing.assert_allclose(found[:4], exact, rtol=1e-6)
+    assert found.how == "searched"
+
+
+def test_bounds_hold_where_they_were_wrong():
+    assert pgeom.bounds.loss_range(jnp.max, 3).sharp == np.inf  # the loss is 1, not 0
+    with pytest.raises(ValueError, match="F must be convex"):
+        pgeom.bounds.logit_gradient(lambda p: -squares(p), 3)
+    matrix = G.quadratic(jnp.diag(jnp.array([1.0, 3.0, 2.0])))
+    assert pgeom.bounds.logit_gradient(matrix, 3).how == "closed form"
+    assert pgeom.bounds.loss_range(matrix, 3).how == "exact"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Dent:
+    """A dent of a given width and centre in Σp² + .3Σp³; a pytree, so that all share programs."""
+
+    width: float
+    centre: np.ndarray
+
+    def __call__(self, p):
+        width, centre = (jnp.asarray(x, p.dtype) for x in (self.width, self.centre))
+        bump = 6 * width**2 * jnp.exp(-jnp.sum((p - centre) ** 2) / (2 * width**2))
+        return jnp.sum(p**2) + 0.3 * jnp.sum(p**3) + bump
+
+
+@pytest.mark.parametrize(
+    ("K", "width", "least"), [(3, 0.03, 20), (3, 0.02, 20), (3, 0.01, 20), (10, 0.05, 19)]
+)
+def test_dents_are_found(K, width, least):
+    draws = np.random.default_rng([K, 1])
+    dents = [Dent(np.float64(width), draws.dirichlet(np.ones(K))) for _ in range(20)]
+    assert sum(pgeom.check_generator(F, K).convex is False for F in dents) >= least
+    assert pgeom.diagnose(dents[0], K).resolution < (0.01 if K == 3 else 0.2)
+
+
+def test_one_search_serves_every_view(monkeypatch):
+    searches = []
+    monkeypatch.setattr(findings, "survey", lambda *a, **k: searches.append(a) or surveyed(*a, **k))
+    F = lambda p: jnp.sum(p**2) + p[0] ** 4  # noqa: E731
+    for view in (
+        pgeom.diagnose,
+        pgeom.check_generator,
+        pgeom.curvature.envelope,
+        pgeom.bounds.loss_range,
+        pgeom.bounds.logit_gradient,
+    ):
+        view(F, 3)
+    assert len(searches) == 1
+    pgeom.check_generator(F, 4)
+    assert len(searches) == 2
+
+
+surveyed = findings.survey
+
+
+@pytest.mark.parametrize("K", [40, 300])
+def test_many_classes_are_searched_without_a_matrix(K, monkeypatch):
+    def matrix(*_):
+        raise AssertionError("a K×K matrix was made")
+
+    monkeypatch.setattr(jax, "hessian", matrix)
+    weights = jnp.linspace(1.0, 3.0, K)
+    found = pgeom.diagnose(lambda p: jnp.sum(weights.astype(p.dtype) * p**2), K)
+    assert found.convex and found.strictly_convex and found.smooth
+    assert 2.0 <= found.envelope.m_tangent < 2.1 and 5.9 < found.envelope.M_tangent <= 6.0
+    bad = pgeom.diagnose(lambda p: jnp.sum(p**2) - 3 * p[0] * p[1] - 2 * p[0] ** 2, K)
+    assert bad.convex is False and bad.witness.divergence < 0
+
+
+def test_sums_of_structured_generators_are_known_without_a_search():
+    w = np.array([[0.6, -0.8, 0.0]])
+    ridges = hyperbolic(lam=0.5, a=0.3, rho=0.2, w=w, b=0.1)
+    F = 2 * G.quadratic(jnp.diag(jnp.array([1.0, 2.0, 3.0]))) + ridges + G.squared_norm
+    parts = [
+        known_envelope(part, 3)
+        for part in (G.quadratic(2 * jnp.diag(jnp.arange(1.0, 4.0))), ridges)
+    ]
+    found = pgeom.diagnose(F, 3)
+    assert found.resolution is None and found.envelope.how == "closed form"
+    expected = [sum(e[i] for e in parts) + 2.0 for i in range(4)]
+    np.testing.assert_allclose(found.envelope[:4], expected, rtol=1e-6)
+    points = np.random.default_rng(2).dirichlet(np.ones(3), 500)
+    with jax.enable_x64(True):
+        loss = np.asarray(pgeom.bregman_score(F)(points, np.arange(500) % 3))
+    assert np.max(loss) <= found.loss_range.sharp <= found.loss_range.paper
+    lipschitz = pgeom.bounds.hessian_lipschitz(F, 3)
+    assert lipschitz == pgeom.bounds.hessian_lipschitz(ridges, 3)
+
+
+def test_what_is_no_function_of_p_is_refused_in_one_line():
+    for F, message in (
+        (lambda p: p[:1], r"F must return a scalar for p\[3\], got shape \(1,\)"),
+        (lambda p: (squares(p),), r"F must return a real scalar for p\[3\], got tuple"),
+        (lambda p: None, r"F must return a real scalar for p\[3\], got NoneType"),
+        (lambda p: 3, r"F must return a real scalar for p\[3\], got int"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            pgeom.diagnose(F, 3)
+    with pytest.raises(ValueError, match=r"K, the number of classes, must be .* got 1"):
+        pgeom.diagnose(squares, 1)
+
+
+def test_a_quadratic_of_a_thousand_classes_is_seen_to_its_ends():
+    """Lanczos iterations must not leave the tangent space, nor stop before the last eigenvalues."""
+    K = 1000
+    curvatures = jnp.linspace(1.0, 2.0, K)
+    found = pgeom.diagnose(lambda p: 0.5 * jnp.sum(curvatures.astype(p.dtype) * p**2), K)
+    assert 1.0 <= found.envelope.m_tangent < 1.001 and 1.999 < found.envelope.M_tangent <= 2.0
+    dented = np.arange(K) / K
+    dented[0] = -5e-4  # one negative direction among a thousand
+    bad = pgeom.check_generator(lambda p: jnp.sum(jnp.asarray(dented, p.dtype) * p**2), K)
+    assert bad.convex is False and bad.witness.divergence < 0
+
+
+@pytest.mark.parametrize("height", [1e-1, 1e-5])
+def test_a_step_down_is_not_convex(height):
+    F = lambda p: squares(p) - height * (p[0] > 0.5).astype(p.dtype)  # noqa: E731
+    assert pgeom.check_generator(F, 10).convex is False
+
+
+def test_rounding_of_a_few_points_is_no_witness():
+    """(eˣ − 1 − x)/x² is convex, and garbage where x is small: unknown, not a False."""
+
+    def F(p):
+        x = p[0] - 0.3
+        return 1e-4 * squares(p) + (jnp.exp(x) - 1 - x) / x**2
+
+    assert pgeom.check_generator(F, 3).convex is None
+
+
+def test_an_object_that_changed_is_searched_again():
+    class Scaled:
+        factor = 1.0
+
+        def __call__(self, p):
+            return self.factor * squares(p)
+
+    F = Scaled()
+    assert pgeom.check_generator(F, 3).convex is True
+    F.factor = -1.0
+    assert pgeom.check_generator(F, 3).convex is False

@@ -16,7 +16,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from proofs_numeric import report, runner, user_generator
+from proofs_numeric import loading, report, runner, user_generator
 from proofs_numeric.runner import BadInput
 
 TABLE_WIDTH = 240  # where the output is no terminal
@@ -25,7 +25,7 @@ TABLE_WIDTH = 240  # where the output is no terminal
 def main(
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME…")] = (),
     classes: Annotated[tuple[int, ...], tyro.conf.arg(metavar="K…")] = (),
-    generator: Annotated[str, tyro.conf.arg(metavar="MODULE:FUNCTION")] = "",
+    generator: Annotated[str, tyro.conf.arg(metavar="SOURCE:FUNCTION")] = "",
     figures: Annotated[str, tyro.conf.arg(metavar="DIR")] = "",
     json: tyro.conf.FlagCreatePairsOff[bool] = False,
 ) -> int:
@@ -39,7 +39,8 @@ def main(
       classes: Numbers of classes to check them for. By default 2, 3 and 10, with 6 for CAPM on the
         dataset that has so many, and 100 for the claims that are cheap (margin, improper,
         contamination); for --generator 2, 3 and 10.
-      generator: Check a generator of your own instead, a function F(p[K]) -> scalar.
+      generator: Check a generator of your own instead, a function F(p[K]) -> scalar, named as
+        module:function or path/to/file.py:function.
       figures: Also draw the paper's theory figures into this folder, as PNG and PDF.
       json: Print JSON on standard output, and nothing else there.
     """
@@ -66,10 +67,10 @@ def _of_generator(spec: str, only, classes) -> tuple[dict, list[str]]:
     if only:
         raise BadInput("--only: has no meaning with --generator, which has checks of its own")
     runner.check_classes(classes)
-    F, results, notes = user_generator.load(spec), {}, []
+    F, results, notes = loading.load(spec, option="--generator"), {}, []
     with Console(stderr=True).status(spec):
         for K in classes or (2, 3, 10):
-            results[f"{spec}, K = {K}"], found = user_generator.checks(F, K)
+            results[f"{spec}, K = {K}"], found = user_generator.checks(F, K, spec)
             notes += found
     return results, notes
 

@@ -25,7 +25,8 @@ class Check(NamedTuple):
 
     Attributes:
       claim: the statement, the same for every configuration.
-      paper_label: where the paper states it, or the note's section where it does not.
+      paper_label: where the paper states it, or the note's section where it does not; of a user's
+        function also what is checked in place of a claim, a property of it or the arithmetic.
       paper_bound: the bound of the paper.
       sharp_bound: a sharper one, None where there is none.
       observed: the extreme that was found.

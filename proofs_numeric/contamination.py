@@ -10,11 +10,11 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import bounds, curvature
 from pgeom.geometry.bregman import bregman_divergence
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, attains, below, for_each
-from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Fig. (supp-theory-binary), §2.7"

@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import curvature
 from pgeom.geometry.generators import Hyperbolic
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, above, agrees, attains, below, for_each
-from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Prop. (hpg)"

@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import bounds, curvature, displacement
 from pgeom.geometry.displacement import DisplacementBounds, Minimum, Penalty
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, above, agrees, attains, below
-from proofs_numeric.compilation import quick_jit
 from proofs_numeric.instances import filled, isotropic, two_minima
 
 SQUARE_ROOT, LINEAR = "Eq. (apms-sqrt-bound)", "Eq. (apms-linear-bound)"

@@ -13,13 +13,13 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure  # not pyplot: no display, no state
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import bounds, curvature, displacement
 from pgeom.geometry.bregman import bregman_divergence, bregman_score
 from pgeom.geometry.generators import Quadratic, shannon, squared_norm
 from pgeom.losses.catalogue import hpg_generator
 from pgeom.losses.proper import on_logits
 from proofs_numeric import configurations, probes
-from proofs_numeric.compilation import quick_jit
 from proofs_numeric.displacement import Problem, all_starts, solve
 from proofs_numeric.experiment_metrics import experiment_matrix
 

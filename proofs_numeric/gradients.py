@@ -14,12 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import bounds, curvature, simplex
 from pgeom.geometry.bregman import bregman_score
 from pgeom.losses.proper import on_logits
 from proofs_numeric import configurations, probes, softmax
 from proofs_numeric.check import Check, agrees, attains, below, for_each
-from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 TEMPERATURES = (0.5, 2.0)

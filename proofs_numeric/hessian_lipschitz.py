@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import bounds
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, attains, below, for_each
-from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Eq. (hessian-lipschitz)"

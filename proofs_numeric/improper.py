@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import margin
 from proofs_numeric.check import Check, above, agrees
-from proofs_numeric.compilation import quick_jit
 
 COUNTEREXAMPLE = -0.308687  # as printed; to 1e-6
 CLOSE = 1e-7  # e, of the limit

@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import margin
 from proofs_numeric import probes
 from proofs_numeric.check import Check, above, attains, below, finite
-from proofs_numeric.compilation import quick_jit
 
 RANGE, PENALTY = "Eq. (margin-minimum)", "Eq. (penalty-bound)"
 # τ, κ, ν: the experiments', a sharp one, a soft one (as soft as K = 100 has a positive margin)

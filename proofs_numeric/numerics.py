@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import simplex
 from pgeom.geometry.bregman import bregman_score
 from pgeom.geometry.generators import Tsallis, shannon
@@ -18,7 +19,6 @@ from pgeom.losses.proper import on_logits
 from pgeom.types import Generator, Loss
 from proofs_numeric import configurations
 from proofs_numeric.check import Check, agrees, below, finite, for_each
-from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations, stack
 
 DISTANCES = 10.0 ** -np.arange(1, 8)  # δ = 1 − p_y

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from pgeom.geometry.search import Optimum, maximise
+from proofs_numeric.search import Optimum, maximise
 
 CONCENTRATIONS = (0.1, 1.0, 10.0)
 INSIDE = 1e-9  # how far ascents keep from the boundary, where a score has no gradient

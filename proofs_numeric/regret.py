@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom.geometry import curvature, simplex
+from pgeom.compilation import quick_jit
+from pgeom.geometry import curvature, envelopes, simplex
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, above, agrees, attains, below, for_each
-from proofs_numeric.compilation import quick_jit
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Lemma (regret)"
@@ -86,9 +86,9 @@ def of_ridges(found: Configurations, divergence, envelope) -> list[Check]:
 def searched(found: Configurations, divergence, envelope) -> list[Check]:
     """HPG: the quadratic and the matrix bounds, the worst p sought for each of several η."""
     K = found.K
-    ranges = [(F, *curvature.sech2_range(F)) for F in found.each]
-    low = np.stack([curvature.ridge_hessian(F, least) for F, least, _ in ranges])
-    high = np.stack([curvature.ridge_hessian(F, most) for F, _, most in ranges])
+    ranges = [(F, *envelopes.sech2_range(F)) for F in found.each]
+    low = np.stack([envelopes.ridge_hessian(F, least) for F, least, _ in ranges])
+    high = np.stack([envelopes.ridge_hessian(F, most) for F, _, most in ranges])
     plain = np.broadcast_to(np.eye(K), low.shape)
     sides = np.stack([plain, plain, low, high], axis=1)
     eta = np.concatenate([np.eye(K)[:1], probes.draws(K, count=1, seed=3)])

@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import simplex
 from proofs_numeric import probes
 from proofs_numeric.check import Check, attains, below
-from proofs_numeric.compilation import quick_jit
 
 LABEL = "Eq. (logit-gradient)"
 TEMPERATURES = (0.5, 2.0)

@@ -1,186 +1,206 @@
-"""The same diagnostics for a generator of your own: `--generator module:function`.
+"""The same diagnostics for a generator of your own: `--generator path/to/file.py:function`.
+
+Each row that fails is explained by a note, which says what failed and what that means.
 
 >>> import jax.numpy as jnp
->>> [check.holds for check in convexity(lambda p: jnp.sum(p**2), 3)[0]]
+>>> [found.check.holds for found in convexity(lambda p: jnp.sum(p**2), 3)]
 [True, True, True]
 """
 
-import difflib
-import importlib
 import math
-import os
-import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.compilation import quick_jit
 from pgeom.geometry import bounds, curvature
+from pgeom.geometry.any_generator import values_at
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk
-from pgeom.geometry.convexity import GeneratorReport, check_generator
+from pgeom.geometry.diagnosis import check_generator
 from pgeom.losses.proper import on_logits
 from pgeom.types import Generator
-from proofs_numeric import numerics, probes
-from proofs_numeric.check import Check, agrees, below, finite
-from proofs_numeric.compilation import quick_jit
+from proofs_numeric import failures, probes, user_float32
+from proofs_numeric.check import Check, above, agrees, below
+from proofs_numeric.failures import ARITHMETIC, PROPERTY, Diagnostic
+from proofs_numeric.loading import one_line
 from proofs_numeric.runner import BadInput
 
 SEARCHED = 1e-3  # an envelope that was searched for may fall short of the true one by this much
-IDENTITY = 1e-8  # the quadrature of a function that is not analytic on the whole simplex
+IDENTITY = 1e-13  # of the terms that both sides of an identity are made of
 
 
-def load(spec: str) -> Callable:
-    """The function named by `module:function`, modules of the working folder included."""
-    name, colon, attribute = spec.partition(":")
-    if not (name and colon and attribute):
-        raise BadInput(f"--generator: must be module:function, got {spec!r}")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+def checks(F: Generator, K: int, name: str = "F") -> tuple[list[Check], list[str]]:
+    """Everything about F on K classes, and a note for each failure; `name` is for messages."""
+    refuse_unless_differentiable(F, K, name)
     try:
-        module = importlib.import_module(name)
-    except Exception as error:  # whatever a module may raise while it is imported
-        raise BadInput(f"--generator: cannot import {name!r}: {_one_line(error)}") from error
-    known = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
-    if not hasattr(module, attribute):
-        nearest = difflib.get_close_matches(attribute, known, n=1, cutoff=0.0)
-        hint = f"; nearest is {nearest[0]!r}" if nearest else ""
-        raise BadInput(f"--generator: module {name!r} has no {attribute!r}{hint}")
-    F = getattr(module, attribute)
-    if not callable(F):
-        raise BadInput(f"--generator: {spec} must be a function of p[K], got {type(F).__name__}")
-    return F
+        found = _diagnostics(F, K)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of F or of the library, but no failed check
+        raise BadInput(
+            f"--generator: checking {name} failed with {one_line(error)} (K={K})"
+        ) from error
+    notes = [f"K={K}: {one.failure}" for one in found if not one.check.holds]
+    return [one.check for one in found], list(dict.fromkeys(notes))
 
 
-def refuse_unless_scalar(F: Callable, K: int) -> None:
-    """Refuse a function that does not take one `p[K]` and return one real number."""
+def refuse_unless_differentiable(F: Callable, K: int, name: str) -> None:
+    """Refuse a function that JAX cannot trace as a scalar of one `p[K]`, twice differentiable."""
+
+    def derivatives(p):
+        return jax.jvp(jax.grad(F), (p,), (p,))
+
     try:
         result = jax.eval_shape(F, jax.ShapeDtypeStruct((K,), jnp.float64))
-    except Exception as error:  # whatever a user's function may raise
+        shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
+        scalar = shape == () and jnp.issubdtype(dtype, jnp.floating)
+        for precision in (jnp.float32, jnp.float64) if scalar else ():
+            jax.eval_shape(jax.vmap(derivatives), jax.ShapeDtypeStruct((2, K), precision))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a user's function may raise
         raise BadInput(
-            f"--generator: must be a function F(p) of one p[{K}]; it raised {_one_line(error)}"
+            f"--generator: {name} raised {one_line(error)} (K={K}); it must be a function "
+            f"of one p[{K}] that JAX can differentiate twice"
         ) from error
-    shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
-    if shape != () or not jnp.issubdtype(dtype, jnp.floating):
+    if not scalar:
         got = type(result).__name__ if shape is None else f"{dtype} of shape {shape}"
-        raise BadInput(f"--generator: must return a real scalar for p[{K}], got {got}")
+        raise BadInput(f"--generator: {name} must return a real scalar for p[{K}], got {got}")
 
 
-def checks(F: Generator, K: int) -> tuple[list[Check], list[str]]:
-    """Everything about F on K classes, and notes: a witness where F is not a generator."""
-    refuse_unless_scalar(F, K)
-    rows, found = convexity(F, K)
-    notes = [] if found.witness is None else [_describe(found, K)]
-    if not found.convex:
-        return rows, notes
-    limits = curvature.envelope(F, K)
-    return [*rows, *_envelope(limits, K), *_scores(F, limits, K), *_float32(F, K)], notes
-
-
-def convexity(F: Generator, K: int) -> tuple[list[Check], GeneratorReport]:
-    """Finite at the vertices, convex, strictly convex."""
+def convexity(F: Generator, K: int) -> list[Diagnostic]:
+    """Finite at the vertices, convex, strictly convex; what rounding hides is no failure."""
     found = check_generator(F, K)
     least = math.nan if found.witness is None else found.witness.divergence
-    verdicts = (
-        ("F is finite at the vertices", found.finite_at_vertices),
-        ("F is convex", found.convex),
-        ("F is strictly convex on the tangent space", found.strictly_convex),
+    vertices, witness = (
+        "F is infinite at a vertex, and so is its score",
+        failures.of_convexity(found),
     )
-    return [
-        Check(claim, "Lemma (regret)", None, None, least, None, None, holds, f"K={K}, {found.how}")
-        for claim, holds in verdicts
-    ], found
+    verdicts = (
+        ("F is finite at the vertices", found.finite_at_vertices or _has_limits(F, K), vertices),
+        ("F is convex", found.convex, witness),
+        ("F is strictly convex on the tangent space", found.strictly_convex, witness),
+    )
+
+    def row(claim, holds, failure):
+        how = f"K={K}, {found.how}" if holds is not None else f"K={K}, unknown: {failure}"
+        known = None, None, least, None, None, holds is not False, how
+        return Diagnostic(Check(claim, PROPERTY, *known), failure)
+
+    return [row(*verdict) for verdict in verdicts]
 
 
-def _envelope(limits: curvature.Envelope, K: int) -> list[Check]:
-    """m_T ≥ 0 and M_T, as numbers to read; an unbounded M_T makes the next bounds empty."""
-    how = f"K={K}, {limits.how}: m_T = {limits.m_tangent:.6g}, M_T = {limits.M_tangent:.6g}"
-    least = {"observed": -limits.m_tangent, "sharp": 0.0, "slack": 0.0}
-    return [below("0 ≤ m_T (−m_T)", "Eq. (bregman-quadratic)", how=how, **least)]
+def _diagnostics(F: Generator, K: int) -> list[Diagnostic]:
+    properties = convexity(F, K)
+    if not (check_generator(F, K).convex and properties[0].check.holds):
+        return properties  # no score, and nothing to bound
+    limits = curvature.envelope(F, K)
+    float32 = user_float32.diagnostics(F, K, limits.M)
+    return [*properties, *_scores(F, limits, K), *float32]
 
 
-def _scores(F: Generator, limits: curvature.Envelope, K: int) -> list[Check]:
+def _has_limits(F: Generator, K: int) -> bool:
+    """Whether F is finite next to every vertex where it is no number at it, as 0·log 0 is none."""
+    return bool(np.all(np.isfinite(quick_jit(lambda p: values_at(F, p))(np.eye(K)))))
+
+
+class _Extremes(NamedTuple):
+    """What was found over the probes.
+
+    The worst pair of the identity, the least and largest D(η,p)/½‖η − p‖², the largest loss and
+    logit gradient.
+    """
+
+    error: jax.Array
+    eta: jax.Array
+    p: jax.Array
+    size: jax.Array
+    least: jax.Array
+    most: jax.Array
+    loss: jax.Array
+    slope: jax.Array
+
+
+def _scores(F: Generator, limits: curvature.Envelope, K: int) -> list[Diagnostic]:
     """The regret identity, the range and the logit gradient."""
     points = probes.points(K, count=16)
-    error, size, highest, steepest = map(float, quick_jit(lambda p: _search(F, p))(points))
-    sharp_gradient = bounds.SHARP_GRADIENT * limits.M_tangent
+    found = jax.tree.map(np.asarray, quick_jit(lambda p: _search(F, p))(points))
     how = f"K={K}: {len(points)} points, ascents for each label; M_T {limits.how}"
+    identity = agrees(
+        "R(η,p) − R(η,η) = D(η,p)",
+        ARITHMETIC,
+        error=found.error / found.size,
+        tolerance=IDENTITY,
+        how=f"K={K}: {len(points)} pairs",
+    )
+    loss = below(
+        "ℓ(p,y) ≤ M",
+        "Props. (capm, hpg)",
+        observed=float(found.loss),
+        paper=limits.M,
+        sharp=limits.M_tangent,
+        how=how,
+        slack=SEARCHED,
+    )
+    slope = below(
+        "‖∇_zℓ‖ ≤ M/√2",
+        "Eq. (logit-gradient)",
+        observed=float(found.slope),
+        paper=limits.M / math.sqrt(2),
+        sharp=bounds.SHARP_GRADIENT * limits.M_tangent,
+        how=how,
+        slack=SEARCHED,
+    )
+    quadratic, label = (
+        f"K={K}: {len(points)} pairs; envelope {limits.how}",
+        "Eq. (bregman-quadratic)",
+    )
+    least = above(
+        "D(η,p) ≥ ½ m_T‖η−p‖²",
+        label,
+        observed=float(found.least),
+        paper=limits.m,
+        sharp=limits.m_tangent,
+        how=quadratic,
+        slack=SEARCHED,
+    )
+    most = below(
+        "D(η,p) ≤ ½ M_T‖η−p‖²",
+        label,
+        observed=float(found.most),
+        paper=limits.M,
+        sharp=limits.M_tangent,
+        how=quadratic,
+        slack=SEARCHED,
+    )
     return [
-        agrees(
-            "R(η,p) − R(η,η) = D(η,p)",
-            "Lemma (regret)",
-            error=error / max(1.0, size),
-            tolerance=IDENTITY,
-            how=f"K={K}: {len(points)} pairs",
-        ),
-        below(
-            "ℓ(p,y) ≤ M",
-            "Props. (capm, hpg)",
-            observed=highest,
-            paper=limits.M,
-            sharp=limits.M_tangent,
-            how=how,
-            slack=SEARCHED,
-        ),
-        below(
-            "‖∇_zℓ‖ ≤ M/√2",
-            "Eq. (logit-gradient)",
-            observed=steepest,
-            paper=limits.M / math.sqrt(2),
-            sharp=sharp_gradient,
-            how=how,
-            slack=SEARCHED,
-        ),
+        Diagnostic(least, failures.of_lower_bound(least)),
+        Diagnostic(most, failures.of_bound(most, "the largest D(η,p)/½‖η−p‖²")),
+        Diagnostic(identity, failures.of_identity(found.error, found.size, found.eta, found.p)),
+        Diagnostic(loss, failures.of_bound(loss, "the largest loss")),
+        Diagnostic(slope, failures.of_bound(slope, "the largest norm of a logit gradient")),
     ]
 
 
-def _search(F: Generator, points):
-    """The error of the identity and the size of its terms, the largest loss and logit gradient."""
-    risk, D = conditional_risk(bregman_score(F)), bregman_divergence(F)
+def _search(F: Generator, points) -> _Extremes:
+    score = bregman_score(F)
+    risk, D = conditional_risk(lambda p, y: score(p, y)), bregman_divergence(F)  # label by label
     eta, p = points, (1 - 1e-3) * jnp.roll(points, 1, axis=0) + 1e-3 / points.shape[1]
-    regret, size = risk(eta, p) - risk(eta, eta), jnp.max(jnp.abs(risk(eta, p)))
-    labels, loss = jnp.arange(points.shape[1]), on_logits(bregman_score(F))
+    regret, size = risk(eta, p) - risk(eta, eta), jnp.max(user_float32.sizes(F, eta, p))
+    labels, loss = jnp.arange(points.shape[1]), on_logits(score)
 
     def steepness(y):
         return lambda p: jnp.linalg.norm(jax.grad(lambda z: loss(z, y))(jnp.log(p)))
 
-    highest = jax.vmap(lambda y: probes.highest(lambda p: bregman_score(F)(p, y), points).value)
+    highest = jax.vmap(lambda y: probes.highest(lambda p: score(p, y), points).value)
     steepest = jax.vmap(lambda y: probes.highest(steepness(y), points).value)
-    error = jnp.max(jnp.abs(regret - D(eta, p)))
-    return error, size, jnp.max(highest(labels)), jnp.max(steepest(labels))
-
-
-def _float32(F: Generator, K: int) -> list[Check]:
-    """The loss in float32 against the reference, next to a vertex and at exact zeros."""
-    logits = numerics.near_vertex_logits(K)
-    of_logits = jax.value_and_grad(lambda z: numerics.library_loss(F)(z, jnp.array(0)))
-    value, slope = map(np.asarray, quick_jit(jax.vmap(of_logits))(logits))
-    of_reference = quick_jit(jax.vmap(lambda z: numerics.reference(F, z)))
-    exact, exact_slope = map(np.asarray, of_reference(logits[:-2].astype(np.float64)))
-    how = f"K={K}: 1 − p_y = 1e-1 … 1e-7"
-    every = np.concatenate([value, slope.ravel()])
-    value, slope = value[:-2], slope[:-2]
-    miss = np.linalg.norm(slope - exact_slope, axis=1) / np.linalg.norm(exact_slope, axis=1)
-    error = np.abs(value - exact) / exact
-    claims = ("float32 loss: relative error", "float32 logit gradient: relative error")
-    return [
-        agrees(claims[0], "§3", error=error, tolerance=numerics.VALUE, how=how),
-        agrees(claims[1], "§3", error=miss, tolerance=numerics.GRADIENT, how=how),
-        below("float32 loss ≥ 0 (−min ℓ)", "§3", observed=-value.min(), paper=0.0, how=how),
-        finite("finite at exact zeros", "§3", values=every, how=f"K={K}: logits ±300"),
-    ]
-
-
-def _describe(found: GeneratorReport, K: int) -> str:
-    """The witness, in one line."""
-    eta, p = (np.array2string(x, precision=6, separator=", ") for x in found.witness[:2])
-    relation = "<" if not found.convex else "="
-    return (
-        f"K={K}: not a strictly proper score: R(η,p) {relation} R(η,η), with D(η,p) = "
-        f"{found.witness.divergence:.6g} at η = {' '.join(eta.split())}, p = {' '.join(p.split())}"
-    )
-
-
-def _one_line(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0] if text else 'no message'}"
+    error = jnp.abs(regret - D(eta, p))
+    worst = jnp.argmax(error)  # the first NaN, if there is one
+    square = jnp.sum((eta - p) ** 2, axis=1)
+    ratio = jnp.where(square > 1e-6, regret / jnp.where(square > 1e-6, square / 2, 1.0), jnp.nan)
+    bends = jnp.nanmin(ratio), jnp.nanmax(ratio)  # of pairs that are apart
+    extremes = *bends, jnp.max(highest(labels)), jnp.max(steepest(labels))
+    return _Extremes(error[worst], eta[worst], p[worst], size, *extremes)

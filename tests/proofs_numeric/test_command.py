@@ -5,12 +5,17 @@ import subprocess
 import sys
 import textwrap
 
+import jax
 import pytest
 
-from proofs_numeric import __main__ as entry, runner
+from pgeom.geometry.bregman import bregman_divergence
+from proofs_numeric import __main__ as entry, runner, user_generator
 from proofs_numeric.check import below
 
 GENERATORS = """
+import sys
+
+import jax
 import jax.numpy as jnp
 
 def cubic(p):
@@ -28,6 +33,25 @@ def vector(p):
 def two_arguments(p, q):
     return jnp.sum(p * q)
 
+def wide_only(p):
+    if p.dtype == jnp.float32:
+        raise ValueError("64 bits please\\nand another line")
+    return jnp.sum(p**2)
+
+@jax.custom_vjp
+def once(p):
+    return jnp.sum(p**2)
+
+once.defvjp(lambda p: (once(p), p), lambda p, out: (2 * p * out,))
+
+def quits(p):
+    sys.exit(1)
+
+weights = jnp.array([1.0, 2.0, 3.0])
+
+def weighted(p):
+    return jnp.sum(weights * p**2)
+
 number = 3
 """
 
@@ -39,9 +63,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "broken_module.py").write_text("raise RuntimeError('no luck')\n")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    for name in ("my_generators", "broken_module"):
+    for name in ("my_generators", "broken_module", "loaded_my_generators"):
         sys.modules.pop(name, None)
-    sys.path[:] = [path for path in sys.path if path != str(tmp_path)]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +81,11 @@ def folder(tmp_path, monkeypatch):
         (["--generator", "my_generators:cubi"], "nearest is 'cubic'"),
         (["--generator", "my_generators:number"], "must be a function"),
         (["--generator", "my_generators:two_arguments"], "of one p[2]"),
+        (["--generator", "my_generators.py:two_arguments"], "two_arguments raised TypeError"),
         (["--generator", "my_generators:vector", "--classes", "3"], "got float64 of shape (3,)"),
+        (["--generator", "my_generators.py:wide_only", "--classes", "3"], "64 bits please (K=3)"),
+        (["--generator", "my_generators:once", "--classes", "3"], "raised TypeError: can't apply"),
+        (["--generator", "my_generators:quits", "--classes", "3"], "raised SystemExit"),
         (["--generator", "my_generators:cubic", "--classes", "1"], "at least 2"),
         (["--generator", "my_generators:cubic", "--only", "regret"], "no meaning"),
         (["--figures", "my_generators.py/figures"], "cannot make the folder"),
@@ -102,6 +129,49 @@ def test_a_function_that_is_no_generator_has_a_witness(name, relation, folder, c
     out = capsys.readouterr().out
     assert f"R(η,p) {relation} R(η,η)" in out
     assert "η = [" in out
+
+
+def test_an_identity_that_fails_is_arithmetic(folder, capsys, monkeypatch):
+    """A divergence computed inexactly refutes no lemma."""
+
+    def inexact(F):
+        return lambda q, p: bregman_divergence(F)(q, p) + 1e-3 * p[:, 0]
+
+    monkeypatch.setattr(user_generator, "bregman_divergence", inexact)
+    arguments = ["--generator", "my_generators.py:cubic", "--classes", "2", "--json"]
+    assert entry.command(arguments) == 1
+    found = json.loads(capsys.readouterr().out)
+    failed = [check for check in found["checks"] if not check["holds"]]
+    assert [check["paper_label"] for check in failed] == ["arithmetic"]
+    (note,) = found["notes"]
+    assert note.startswith("K=2: the arithmetic of the score failed")
+    assert "computed 0.000999 apart" in note and "of size" in note and "p = [9.995e-01" in note
+    assert "Lemma" not in note
+
+
+def test_constants_of_a_module_are_no_failed_claim(folder):
+    """They are float64, and meet the float32 p of the checks in float32."""
+    with jax.numpy_dtype_promotion("standard"):
+        assert entry.command(["--generator", "my_generators:weighted", "--classes", "3"]) == 0
+
+
+def test_an_error_while_a_generator_is_checked_is_no_failed_claim(folder, capsys, monkeypatch):
+    def broken(F, K):
+        raise TypeError("float32 meets float64\nand more")
+
+    monkeypatch.setattr(user_generator, "convexity", broken)
+    assert entry.command(["--generator", "my_generators:cubic", "--classes", "3"]) == 2
+    said = "checking my_generators:cubic failed with TypeError: float32 meets float64 (K=3)\n"
+    assert capsys.readouterr().err == f"error: --generator: {said}"
+
+
+def test_an_interruption_is_not_bad_input(folder, monkeypatch):
+    def interrupted(F, K):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(user_generator, "convexity", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        entry.command(["--generator", "my_generators:cubic", "--classes", "3"])
 
 
 def test_help_explains_every_option(capsys):

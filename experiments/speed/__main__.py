@@ -14,7 +14,7 @@ from experiments import cli
 from experiments.protocol import Training, UsageError, chosen
 
 NEEDS_TORCH = ("throughput", "end-to-end")
-NAMES = ("throughput", "end-to-end", "growth", "kernels")
+NAMES = ("throughput", "end-to-end", "growth", "kernels", "first")
 
 
 def main(
@@ -27,7 +27,7 @@ def main(
     """Time the digits job side by side, on this machine, in one run; it should be quiet.
 
     Args:
-        parts: Of throughput, end-to-end, growth and kernels; all if none are given.
+        parts: Of throughput, end-to-end, growth, kernels and first; all if none are given.
         seeds: How many; a quarter and five times as many are used too.
         epochs: How many each run is trained.
         out: The folder for the tables, the figure and speed.json.
@@ -42,7 +42,7 @@ def main(
     if set(parts) & set(NEEDS_TORCH) and importlib.util.find_spec("torch") is None:
         raise UsageError(
             f"{' and '.join(NEEDS_TORCH)} need PyTorch: pip install -e '.[bench]', or ask for "
-            "--parts growth kernels"
+            "--parts growth kernels first"
         )
     cli.prepare_devices(None)
     console = Console(stderr=json)

@@ -128,9 +128,24 @@ def kernels(rows: pd.DataFrame) -> Grid:
     return Grid("value and gradient of a batch", header, lines, set(), notes)
 
 
+def first(rows: pd.DataFrame) -> Grid:
+    """What a newcomer waits for."""
+    header = ["Step", "First time (s) ↓", "Again (s) ↓", "Memory (GiB) ↓"]
+    lines = [
+        [row.what, f"{row.first:.2f}", f"{row.second:.2f}", f"{row.peak_gib:.2f}"]
+        for row in rows.itertuples()
+    ]
+    notes = [
+        "one fresh process, the steps in this order, nothing compiled before; again: the same call",
+        "memory: the peak of the process so far",
+    ]
+    return Grid("first seconds", header, lines, set(), notes)
+
+
 GRIDS = {
     "throughput": throughput,
     "end-to-end": end_to_end,
     "growth": growth,
     "kernels": kernels,
+    "first": first,
 }

@@ -156,6 +156,12 @@ def kernels(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
     yield from json.loads(workshop.run("experiments.speed.kernels")[0])
 
 
+def first(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
+    """Rows of a newcomer's first seconds."""
+    workshop.say("first import, gradient and diagnosis")
+    yield from json.loads(workshop.run("experiments.speed.first")[0])
+
+
 def spread(values) -> tuple[float, float, float]:
     """Median, least and largest."""
     return float(np.median(values)), float(np.min(values)), float(np.max(values))
@@ -166,4 +172,5 @@ PARTS = {
     "end-to-end": end_to_end,
     "growth": growth,
     "kernels": kernels,
+    "first": first,
 }

@@ -13,6 +13,7 @@ from experiments import cli
 from experiments.figures.speed import growth
 from experiments.speed import (
     __main__ as speed,
+    first,
     grids,
     jax_contenders,
     kernels,
@@ -122,6 +123,8 @@ class Scripted(study.Workshop):
     def run(self, module, *arguments, cache="cache"):
         if module.endswith("kernels"):
             return json.dumps(kernels.measure(10, 4, repeats=1)), 1.0
+        if module.endswith("first"):
+            return json.dumps(first.rows(classes=(3,))), 1.0
         return "100.0", 20.0 if "warm" in str(arguments[-1]) else 40.0
 
     def job_file(self, job):
@@ -142,6 +145,9 @@ def test_every_part_becomes_a_table(tmp_path, monkeypatch, capsys):
     assert "5 seeds, 260 runs, warm cache | 20.0 | 7.0 | 0.35 | – | – |" in end_to_end
     sizes = [row["value"] for row in told["growth"]]
     assert sizes == [*(5, 20, 100, 1, 4, 13, 1, 2, 96, 384), *2 * (5, 20, 1, 4, 13, 1, 2, 96)]
+    waited = to_markdown(grids.first(pd.DataFrame(told["first"])))
+    assert "| diagnose Σp³, K = 3 | " in waited
+    assert all(row["first"] > 0 and row["peak_gib"] > 0 for row in told["first"])
     written = {path.name for path in tmp_path.iterdir()}
     assert written == {"speed.md", "speed.json", "growth.png", "growth.pdf"}
 

@@ -125,61 +125,30 @@ class _Extremes(NamedTuple):
 
 
 def _scores(F: Generator, limits: curvature.Envelope, K: int) -> list[Diagnostic]:
-    """The regret identity, the range and the logit gradient."""
+    """The quadratic bounds on D, the regret identity, the range and the logit gradient."""
     points = probes.points(K, count=16)
     found = jax.tree.map(np.asarray, quick_jit(lambda p: _search(F, p))(points))
-    how = f"K={K}: {len(points)} points, ascents for each label; M_T {limits.how}"
-    identity = agrees(
-        "R(η,p) − R(η,η) = D(η,p)",
-        ARITHMETIC,
-        error=found.error / found.size,
-        tolerance=IDENTITY,
-        how=f"K={K}: {len(points)} pairs",
-    )
-    loss = below(
-        "ℓ(p,y) ≤ M",
-        "Props. (capm, hpg)",
-        observed=float(found.loss),
-        paper=limits.M,
-        sharp=limits.M_tangent,
-        how=how,
-        slack=SEARCHED,
-    )
-    slope = below(
-        "‖∇_zℓ‖ ≤ M/√2",
-        "Eq. (logit-gradient)",
-        observed=float(found.slope),
-        paper=limits.M / math.sqrt(2),
-        sharp=bounds.SHARP_GRADIENT * limits.M_tangent,
-        how=how,
-        slack=SEARCHED,
-    )
-    quadratic, label = (
-        f"K={K}: {len(points)} pairs; envelope {limits.how}",
-        "Eq. (bregman-quadratic)",
-    )
-    least = above(
-        "D(η,p) ≥ ½ m_T‖η−p‖²",
-        label,
-        observed=float(found.least),
-        paper=limits.m,
-        sharp=limits.m_tangent,
-        how=quadratic,
-        slack=SEARCHED,
-    )
-    most = below(
-        "D(η,p) ≤ ½ M_T‖η−p‖²",
-        label,
-        observed=float(found.most),
-        paper=limits.M,
-        sharp=limits.M_tangent,
-        how=quadratic,
-        slack=SEARCHED,
-    )
+    m, M, sharp = limits.m, limits.M, limits.M_tangent
+    steepest = M / math.sqrt(2), bounds.SHARP_GRADIENT * sharp
+    quadratic, how = "Eq. (bregman-quadratic)", f"K={K}: {len(points)} points; {limits.how}"
+
+    def bounded(judge, claim, label, observed, paper, sharp):
+        given = {"observed": float(observed), "paper": paper, "sharp": sharp}
+        return judge(claim, label, how=how, slack=SEARCHED, **given)
+
+    flattest = m, limits.m_tangent
+    least = bounded(above, "D(η,p) ≥ ½ m_T‖η−p‖²", quadratic, found.least, *flattest)
+    most = bounded(below, "D(η,p) ≤ ½ M_T‖η−p‖²", quadratic, found.most, M, sharp)
+    loss = bounded(below, "ℓ(p,y) ≤ M", "Props. (capm, hpg)", found.loss, M, sharp)
+    slope = bounded(below, "‖∇_zℓ‖ ≤ M/√2", "Eq. (logit-gradient)", found.slope, *steepest)
+    error = found.error / found.size
+    claim = "R(η,p) − R(η,η) = D(η,p)"
+    identity = agrees(claim, ARITHMETIC, error=error, tolerance=IDENTITY, how=how)
+    said = failures.of_identity(found.error, found.size, found.eta, found.p)
     return [
         Diagnostic(least, failures.of_lower_bound(least)),
         Diagnostic(most, failures.of_bound(most, "the largest D(η,p)/½‖η−p‖²")),
-        Diagnostic(identity, failures.of_identity(found.error, found.size, found.eta, found.p)),
+        Diagnostic(identity, said),
         Diagnostic(loss, failures.of_bound(loss, "the largest loss")),
         Diagnostic(slope, failures.of_bound(slope, "the largest norm of a logit gradient")),
     ]

@@ -26,16 +26,18 @@ def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
       K: the number of classes.
     """
     edge.number_of_classes(K)
-    features, labels = edge.real(features), jnp.asarray(labels)
+    xp = np if isinstance(features, np.ndarray) else jnp  # on the host nothing is compiled
+    features, labels = (features if xp is np else edge.real(features)), xp.asarray(labels)
     if features.ndim != 2 or labels.shape != features.shape[:1]:
         raise ValueError(
             f"features and labels must have shapes [n, d] and [n], got {features.shape} and "
             f"{labels.shape}"
         )
     edge.labels_of(labels, jax.ShapeDtypeStruct((len(labels), K), features.dtype), "one-hot rows")
-    members = jax.nn.one_hot(labels, K, dtype=features.dtype)
-    counts = edge.class_counts(jnp.sum(members, axis=0), "the count of each class in labels")
-    return ClassStats(counts, jnp.dot(members.T, features) / counts[:, None])
+    members = xp.eye(K, dtype=features.dtype)[labels]
+    counts = members.sum(axis=0)
+    edge.positive("the count of each class in labels", counts)
+    return ClassStats(counts, xp.dot(members.T, features) / counts[:, None])
 
 
 def centroid_graph(centroids: jax.Array) -> jax.Array:

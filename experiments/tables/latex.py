@@ -4,7 +4,7 @@
 '40\\\\% of $\\\\beta$$_0$ $\\\\pm$ 1\\\\_a $\\\\uparrow$'
 """
 
-from experiments.tables import Grid
+from experiments.tables.grid import Grid
 
 SIGNS = {
     "\\": r"\textbackslash{}",

@@ -1,12 +1,10 @@
-"""The network of the experiments: two hidden layers, ReLU, dropout after both.
-
-Its parameters travel as one vector, so that an optimiser step is a handful of fused operations.
+"""The network of the paper: two hidden layers, ReLU, dropout after both.
 
 >>> import numpy as np
->>> network = Network(inputs=64, classes=10)
->>> network.width, network.size
+>>> model = MLP(inputs=64, classes=10)
+>>> model.width, model.size
 (96, 16522)
->>> network.logits(network.initial(np.random.default_rng(0)), np.zeros((5, 64))).shape
+>>> model.logits(model.initial(np.random.default_rng(0)), np.zeros((5, 64))).shape
 (5, 10)
 """
 
@@ -19,14 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-DROPOUT = 0.1
-DROPPED = round(DROPOUT * 2**16)  # of 65,536 values of sixteen random bits: a rate of 0.10001
-SCALE = 1 / (1 - DROPPED / 2**16)  # of the units that are kept, for the mean's sake
-
 Masks = tuple[jax.Array, jax.Array]  # of the hidden layers, `[n, width]` each
 
 
-class MLP(nn.Module):
+class DenseLayers(nn.Module):
     """Dense, ReLU, dropout, twice, and a linear head.
 
     The masks come from outside, True where a unit is kept: every loss of a member sees the same.
@@ -34,34 +28,56 @@ class MLP(nn.Module):
 
     width: int
     classes: int
+    scale: float  # of the units that are kept
 
     @nn.compact
     def __call__(self, x: jax.Array, masks: Masks | None = None) -> jax.Array:
         for layer in range(2):  # the paper does not state that both layers have dropout
             x = nn.Dense(self.width)(x)
-            x = nn.relu(x) if masks is None else jnp.where(masks[layer] & (x > 0), SCALE * x, 0.0)
+            if masks is None:
+                x = nn.relu(x)  # passes NaN on, by which a diverged run is recognised
+            else:
+                x = jnp.where(masks[layer] & (x > 0), self.scale * x, 0.0)
         return nn.Dense(self.classes)(x)
 
 
 @dataclass(frozen=True)
-class Network:
-    """An MLP for so many inputs and classes, as functions of one parameter vector."""
+class MLP:
+    """Two hidden layers for so many inputs and classes.
+
+    Attributes:
+      inputs: d.
+      classes: K.
+      hidden: the width of both layers; the protocol's where none is given.
+      dropout: the rate at which units are dropped, in steps of 1/65,536.
+    """
 
     inputs: int
     classes: int
-    hidden: int | None = None  # the protocol's width where none is given
+    hidden: int | None = None
+    dropout: float = 0.1
 
     @property
     def width(self) -> int:
         return self.hidden or (96 if self.inputs >= 24 else 64)
 
     @property
-    def module(self) -> MLP:
-        return MLP(self.width, self.classes)
+    def activations(self) -> int:
+        return self.inputs + 2 * self.width
+
+    @property
+    def dropped(self) -> int:
+        """How many of the 65,536 values of sixteen random bits drop a unit."""
+        return round(self.dropout * 2**16)
+
+    @property
+    def layers(self) -> DenseLayers:
+        # kept units are scaled by what makes up for the dropped ones in the mean
+        return DenseLayers(self.width, self.classes, 1 / (1 - self.dropped / 2**16))
 
     @cached_property
     def _shapes(self):
-        return jax.eval_shape(self.module.init, jax.random.key(0), jnp.zeros((1, self.inputs)))
+        return jax.eval_shape(self.layers.init, jax.random.key(0), jnp.zeros((1, self.inputs)))
 
     @cached_property
     def _unravel(self):
@@ -75,7 +91,7 @@ class Network:
 
     def logits(self, parameters: jax.Array, x: jax.Array, masks: Masks | None = None) -> jax.Array:
         """Logits `[n, K]` of inputs `[n, d]`, with dropout masks while training."""
-        return self.module.apply(self._unravel(parameters), x, masks)
+        return self.layers.apply(self._unravel(parameters), x, masks)
 
     def initial(self, rng: np.random.Generator) -> np.ndarray:
         """Weights and biases uniform in ±1/√fan_in, as one vector.
@@ -93,10 +109,9 @@ class Network:
             }
         return np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(values)])
 
-
-def dropout_masks(key: jax.Array, n: int, width: int) -> Masks:
-    """The masks of n examples: booleans, which an epoch copies for a quarter of a float's cost."""
-    # drawn flat: the other form takes XLA several times as long to compile
-    bits = jax.random.bits(key, (2 * n * width,), jnp.uint16)
-    first, second = (bits >= DROPPED).reshape(2, n, width)
-    return first, second
+    def masks(self, key: jax.Array, n: int) -> Masks:
+        """Booleans, which an epoch copies for a quarter of a float's cost."""
+        # drawn flat: the other form takes XLA several times as long to compile
+        bits = jax.random.bits(key, (2 * n * self.width,), jnp.uint16)
+        first, second = (bits >= self.dropped).reshape(2, n, self.width)
+        return first, second

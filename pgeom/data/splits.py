@@ -2,7 +2,7 @@
 
 The order is fixed: split the raw source, thin the training pool if the regime says so, fit the
 standardisation to what is left of it, apply it to all three parts. Partition sizes depend on the
-source and never on the seed, so the splits of several seeds stack into one.
+source and never on the seed, so the arrays of several seeds can be stacked.
 
 >>> import numpy as np
 >>> from pgeom.data import long_tail, sources, splits
@@ -12,8 +12,6 @@ source and never on the seed, so the splits of several seeds stack into one.
 >>> one = splits.standardise(raw)
 >>> one.train.features.shape, one.test.features.shape, one.mean.shape
 ((1118, 30), (1200, 30), (30,))
->>> splits.stack([one, one]).train.labels.shape
-(2, 1118)
 """
 
 import operator
@@ -115,25 +113,3 @@ def standardise(raw):
         Partition(scaler.transform(part.features).astype(np.float32), part.labels) for part in raw
     )
     return Split(*parts, scaler.mean_.astype(np.float32), scaler.scale_.astype(np.float32))
-
-
-def stack(splits):
-    """Stacks splits of equal sizes along a new leading axis.
-
-    Args:
-      splits: S ≥ 1 `Split`s, say one a seed, with the same shapes.
-
-    Returns:
-      A `Split` whose arrays have a leading axis of length S.
-    """
-    splits = list(splits)
-    shapes = sorted({tuple(part.features.shape for part in one[:3]) for one in splits})
-    if len(shapes) != 1:
-        raise ValueError(f"splits must be one or more of the same shapes, but they are {shapes}")
-    train, validation, test, mean, scale = zip(*splits, strict=True)
-    parts = (_stack_partitions(part) for part in (train, validation, test))
-    return Split(*parts, np.stack(mean), np.stack(scale))
-
-
-def _stack_partitions(partitions):
-    return Partition(*(np.stack(field) for field in zip(*partitions, strict=True)))

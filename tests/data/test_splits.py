@@ -151,22 +151,3 @@ def test_a_feature_constant_on_train_gets_scale_1(constant):
     done = splits.standardise(splits.RawSplit(*parts))
     assert done.scale.tolist() == [1.0]
     np.testing.assert_allclose(done.test.features, [[2.0]], rtol=1e-6)
-
-
-def test_splits_of_several_seeds_stack(loaded):
-    many = [splits.standardise(splits.split(loaded["digits"], seed)) for seed in range(3)]
-    stacked = splits.stack(iter(many))
-    assert stacked.train.features.shape == (3, 1078, 64) and stacked.test.labels.shape == (3, 360)
-    assert stacked.mean.shape == stacked.scale.shape == (3, 64)
-    for i, one in enumerate(many):
-        np.testing.assert_array_equal(stacked.scale[i], one.scale)
-        for part in PARTS:
-            for got, expected in zip(getattr(stacked, part), getattr(one, part), strict=True):
-                np.testing.assert_array_equal(got[i], expected)
-
-
-@pytest.mark.parametrize("sizes", [[], [30, 40]])
-def test_unequal_or_missing_splits_do_not_stack(sizes):
-    many = [splits.standardise(splits.split(numbered([n, n]), 0)) for n in sizes]
-    with pytest.raises(ValueError, match="splits must be one or more of the same shapes"):
-        splits.stack(many)

@@ -48,10 +48,14 @@ def show(studies: list[tuple[Study, str]], records: Path, session: Session) -> l
     from experiments.engine.results import read_frames
     from experiments.tables.grid import publish
     from experiments.tables.published import cells_table, compare, counts_table, load_published
+    from experiments.tables.summary import version_notes
 
     frame = pd.concat([read_frames([study], records / folder) for study, folder in studies])
     compared, page = compare(load_published(), frame), session.out / "comparison.md"
-    grids = [counts_table(compared), cells_table(compared)]
+    grids = [
+        grid._replace(footnotes=grid.footnotes + version_notes(frame))
+        for grid in (counts_table(compared), cells_table(compared))
+    ]
     publish(grids, compared, page, session.console, session.json)
     return [page]
 

@@ -47,12 +47,11 @@ def identify(study: Study) -> StudyIdentity:
         "dataset": study.dataset.digest,
         "model": _model_digest(model, now),
         "training": digest(asdict(study.training)),
-        "precision": now,
         "measure": _measure_digest(study, now),
     }
-    parts = {name: value[:LENGTH] for name, value in parts.items()}
+    hashes = {name: value[:LENGTH] for name, value in parts.items()}
     losses = (_loss_digest(loss, model.inputs, model.classes, now) for loss in study.losses)
-    return StudyIdentity(parts, tuple(value[:LENGTH] for value in losses))
+    return StudyIdentity({**hashes, "precision": now}, tuple(value[:LENGTH] for value in losses))
 
 
 def describe(study: Study) -> dict[str, dict]:
@@ -66,7 +65,7 @@ def describe(study: Study) -> dict[str, dict]:
         "training": {identity.parts["training"]: asdict(study.training)},
     }
     described["loss"] = {
-        key: {"name": loss.name, "constants": {k: repr(v) for k, v in loss.constants.items()}}
+        key: {"name": loss.name, "constants": dict(loss.constants)}
         for key, loss in zip(identity.losses, study.losses, strict=True)
     }
     return described

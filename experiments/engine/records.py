@@ -55,7 +55,7 @@ class Store:
         manifest = json.loads(path.read_text()) if path.exists() else {}
         for part, described in parts.items():
             manifest[part] = {**manifest.get(part, {}), **described}
-        text = json.dumps(manifest, indent=2) + "\n"
+        text = json.dumps(manifest, indent=2, default=repr) + "\n"
         _replace(path, lambda file: file.write(text.encode()))
 
     def _logits_path(self, member: str) -> Path:

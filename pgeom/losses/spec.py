@@ -29,7 +29,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class LossSpec:
-    """A loss of a study.
+    """A loss of a study. Two that compute the same are equal, whatever they are called.
 
     Attributes:
       name: how the command line and the records call it.
@@ -41,13 +41,13 @@ class LossSpec:
       candidate: whether the loss is under study, and not one of those it is compared with.
     """
 
-    name: str
-    label: str
-    family: str
+    name: str = field(compare=False)
+    label: str = field(compare=False)
+    family: str = field(compare=False)
     make: Callable[..., CatalogueLoss]
     constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    look: Look | None = None
-    candidate: bool = False
+    look: Look | None = field(default=None, compare=False)
+    candidate: bool = field(default=False, compare=False)
 
     def build(self, stats: ClassStats) -> CatalogueLoss:
         """The loss for the class statistics of one training partition."""

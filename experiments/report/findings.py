@@ -67,8 +67,8 @@ def noise(results: Results) -> str | None:
     text = (
         f"With 40% symmetric label noise on digits, {len(ahead)} of {len(nll) - 1} other losses "
         f"have a lower test NLL than cross-entropy ({nll['ce']:.3f}); the lowest is "
-        f"{results.legend[first].label} with {nll[first]:.3f} (accuracy {accuracy[first]:.3f} against "
-        f"{accuracy['ce']:.3f})."
+        f"{results.legend[first].label} with {nll[first]:.3f} (accuracy {accuracy[first]:.3f} "
+        f"against {accuracy['ce']:.3f})."
     )
     shown = _candidates(results, nll)
     if shown:
@@ -135,7 +135,8 @@ def attacks(results: Results) -> str | None:
     return (
         f"At radius 0.1 clean-trained digits models fall from an accuracy of {_range(clean)} to "
         f"{_range(fgsm)} under FGSM and {_range(pgd)} under projected gradients, where the losses "
-        f"are {wide:.3f} apart ({results.legend[pgd.idxmax()].label} highest). {_stronger(results.robustness)}"
+        f"are {wide:.3f} apart ({results.legend[pgd.idxmax()].label} highest). "
+        f"{_stronger(results.robustness)}"
     )
 
 

@@ -11,21 +11,19 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from experiments.cells import network_for, prepare
+from experiments.engine.cells import prepare
 from experiments.speed.job import Job, Lap
 from experiments.speed.kernels import SIZES
 from experiments.speed.prepare import (
     ALL_REGIMES,
     DATASET,
     LOSSES,
-    cells_of,
     digits_job,
     flop,
+    make_study,
     products,
-    training_of,
     write_job,
 )
-from pgeom.training.mlp import Network
 
 OURS = "pgeom"
 EAGER, BATCHED, ONE_LOSS = "PyTorch, eager", "PyTorch, batched", "JAX, one loss at a time"
@@ -94,10 +92,10 @@ def throughput(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
 
 def useful(job: Job) -> float:
     """GFLOP of the matrix products of a job, if it is trained to its last epoch."""
-    task, narrow = prepare(cells_of(job)[0], training_of(job)).training, network_for(DATASET)
-    network = Network(narrow.inputs, narrow.classes, job.width)
-    sizes = (len(task.member.y), len(task.member.validation_y), job.batch_size)
-    return flop(products(network, *sizes)) * job.runs * job.epochs / 1e9
+    study = make_study(job)
+    member = prepare(study, study.cells[0]).task.member
+    sizes = (len(member.y), len(member.validation_y), job.batch_size)
+    return flop(products(study.model, *sizes)) * job.runs * job.epochs / 1e9
 
 
 def end_to_end(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:

@@ -16,8 +16,9 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from proofs_numeric import loading, report, runner, user_generator
-from proofs_numeric.runner import BadInput
+from pgeom.frontend import loading
+from pgeom.frontend.command_line import UsageError
+from proofs_numeric import report, runner, user_generator
 
 TABLE_WIDTH = 240  # where the output is no terminal
 
@@ -65,7 +66,7 @@ def main(
 
 def _of_generator(spec: str, only, classes) -> tuple[dict, list[str]]:
     if only:
-        raise BadInput("--only: has no meaning with --generator, which has checks of its own")
+        raise UsageError("--only: has no meaning with --generator, which has checks of its own")
     runner.check_classes(classes)
     F, results, notes = loading.load(spec, option="--generator"), {}, []
     with Console(stderr=True).status(spec):
@@ -80,7 +81,7 @@ def _folder(name: str) -> Path:
     try:
         Path(name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"--figures: cannot make the folder {name!r}: {error.strerror}") from error
+        raise UsageError(f"--figures: cannot make the folder {name!r}: {error.strerror}") from error
     return Path(name)
 
 
@@ -114,14 +115,14 @@ def _parse(arguments: list[str]) -> Callable[[], int]:
         if stop.code != 2:
             raise
         words = re.sub(r"[╭╮╰╯│─]+", " ", said.getvalue()).split()
-        raise BadInput(" ".join(words)) from stop
+        raise UsageError(" ".join(words)) from stop
 
 
 def command(arguments: list[str]) -> int:
     """The exit code of a command line; bad input is one line on standard error."""
     try:
         return _parse(arguments)()
-    except BadInput as error:
+    except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 

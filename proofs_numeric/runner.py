@@ -16,6 +16,7 @@ import jax
 from rich.console import Console
 from rich.progress import Progress
 
+from pgeom.frontend.command_line import UsageError
 from proofs_numeric import (
     contamination,
     curvature,
@@ -55,10 +56,6 @@ MANY = 32  # classes, beyond which only the cheap claims are checked
 WORKERS = min(4, os.cpu_count() or 1)
 
 
-class BadInput(ValueError):
-    """What the user asked for cannot be done; the message is one line that says what could."""
-
-
 def jobs(only: tuple[str, ...], classes: tuple[int, ...]) -> list[tuple[str, int]]:
     """The pairs (claim, K) to check.
 
@@ -69,7 +66,7 @@ def jobs(only: tuple[str, ...], classes: tuple[int, ...]) -> list[tuple[str, int
     for name in only:
         if name not in CLAIMS:
             nearest = difflib.get_close_matches(name, CLAIMS, n=1, cutoff=0.0)[0]
-            raise BadInput(
+            raise UsageError(
                 f"--only: unknown check {name!r}; nearest is {nearest!r}, known are "
                 + ", ".join(CLAIMS)
             )
@@ -84,7 +81,7 @@ def jobs(only: tuple[str, ...], classes: tuple[int, ...]) -> list[tuple[str, int
     if not classes:
         found += [(name, CAPM_CLASSES) for name in names if name in CAPM]
     if not found:
-        raise BadInput(
+        raise UsageError(
             f"--classes: more than {MANY} are checked for {', '.join(CHEAP)} only, "
             f"got {', '.join(map(str, classes))} for {', '.join(names)}"
         )
@@ -95,7 +92,7 @@ def check_classes(classes: tuple[int, ...]) -> None:
     """Refuse fewer than two classes."""
     for K in classes:
         if K < 2:
-            raise BadInput(f"--classes: the number of classes must be at least 2, got {K}")
+            raise UsageError(f"--classes: the number of classes must be at least 2, got {K}")
 
 
 def configure() -> None:

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
+from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.loading import one_line
 from pgeom.geometry import bounds, curvature
 from pgeom.geometry.any_generator import values_at
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk
@@ -25,8 +27,6 @@ from pgeom.types import Generator
 from proofs_numeric import failures, probes, user_float32
 from proofs_numeric.check import Check, above, agrees, below
 from proofs_numeric.failures import ARITHMETIC, PROPERTY, Diagnostic
-from proofs_numeric.loading import one_line
-from proofs_numeric.runner import BadInput
 
 SEARCHED = 1e-3  # an envelope that was searched for may fall short of the true one by this much
 IDENTITY = 1e-13  # of the terms that both sides of an identity are made of
@@ -40,7 +40,7 @@ def checks(F: Generator, K: int, name: str = "F") -> tuple[list[Check], list[str
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # of F or of the library, but no failed check
-        raise BadInput(
+        raise UsageError(
             f"--generator: checking {name} failed with {one_line(error)} (K={K})"
         ) from error
     notes = [f"K={K}: {one.failure}" for one in found if not one.check.holds]
@@ -62,13 +62,13 @@ def refuse_unless_differentiable(F: Callable, K: int, name: str) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a user's function may raise
-        raise BadInput(
+        raise UsageError(
             f"--generator: {name} raised {one_line(error)} (K={K}); it must be a function "
             f"of one p[{K}] that JAX can differentiate twice"
         ) from error
     if not scalar:
         got = type(result).__name__ if shape is None else f"{dtype} of shape {shape}"
-        raise BadInput(f"--generator: {name} must return a real scalar for p[{K}], got {got}")
+        raise UsageError(f"--generator: {name} must return a real scalar for p[{K}], got {got}")
 
 
 def convexity(F: Generator, K: int) -> list[Diagnostic]:

@@ -78,7 +78,7 @@ def folder(tmp_path, monkeypatch):
         (["--generator", "my_generators"], "module:function"),
         (["--generator", "nowhere:F"], "cannot import 'nowhere'"),
         (["--generator", "broken_module:F"], "RuntimeError: no luck"),
-        (["--generator", "my_generators:cubi"], "nearest is 'cubic'"),
+        (["--generator", "my_generators:cubi"], "did you mean 'cubic'"),
         (["--generator", "my_generators:number"], "must be a function"),
         (["--generator", "my_generators:two_arguments"], "of one p[2]"),
         (["--generator", "my_generators.py:two_arguments"], "two_arguments raised TypeError"),

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any, NoReturn
 
 import tyro
@@ -43,6 +44,24 @@ def run(
     except KeyboardInterrupt:
         print(on_interrupt, file=sys.stderr)
         sys.exit(INTERRUPTED)
+
+
+def make_folder(path: Path, *, option: str) -> Path:
+    """The folder at `path`, made if it is missing.
+
+    Args:
+      path: of the folder.
+      option: the option that takes it, to begin the message with.
+
+    Raises:
+      UsageError: if it cannot be made, as where a file is in the way.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror
+        raise UsageError(f"{option}: cannot make the folder {str(path)!r}: {reason}") from error
+    return path
 
 
 def _parse(main: Callable[..., int | None], program: str) -> Callable[[], int | None]:

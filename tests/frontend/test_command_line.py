@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pytest
 import tyro
 
-from pgeom.frontend.command_line import UsageError, run
+from pgeom.frontend.command_line import UsageError, make_folder, run
 
 
 def main(
@@ -86,3 +86,12 @@ def test_help_is_printed_in_full(command):
     code, out, err = command("--help")
     assert (code, err) == (0, "")
     assert "usage: python -m examples.one" in out and "at such length" in out
+
+
+def test_a_folder_is_made_unless_a_file_is_in_the_way(tmp_path):
+    assert make_folder(tmp_path / "a" / "b", option="--out").is_dir()
+    assert make_folder(tmp_path / "a", option="--out").is_dir()
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(UsageError, match=r"^--out: cannot make the folder '"):
+            make_folder(path, option="--out")

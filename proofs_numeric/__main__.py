@@ -54,7 +54,7 @@ def main(
         with progress.status("figures"):
             notes += [f"wrote {path}" for path in proof_figures.draw(folder)]
     if json:
-        everything = check_table.as_json(results) | {"notes": notes}
+        everything = check_table.to_json(results) | {"notes": notes}
         print(json_format.dumps(everything, ensure_ascii=False))
     else:
         _print(results, notes)
@@ -80,7 +80,7 @@ def _print(results: Results, notes: list[str]) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=TABLE_WIDTH)
-    console.print(check_table.as_table(results))
+    console.print(check_table.to_table(results))
     for claim, ratio in check_table.median_sharpness(results).items():
         console.print(f"median sharp/paper {ratio:.3f}  {claim}", highlight=False, markup=False)
     for note in notes:

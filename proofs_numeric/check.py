@@ -96,7 +96,7 @@ def attainment(
     how: str,
     shortfall: float = ATTAINED,
 ) -> Check:
-    """observed ≤ each bound that is given, and as good as equal to it."""
+    """observed ≤ each bound that is given, and nearly equal to it."""
     check = upper_bound(claim, label, observed=observed, paper=paper, sharp=sharp, how=how)
     given = [r for r in (check.ratio_to_paper, check.ratio_to_sharp) if r is not None]
     return check._replace(holds=check.holds and min(given) >= 1 - shortfall)

@@ -3,7 +3,7 @@
 >>> from proofs_numeric.check import upper_bound
 >>> bounds = {"paper": 3.0, "sharp": 2.0}
 >>> check = upper_bound("loss ≤ M", "Prop. (capm)", observed=1.5, **bounds, how="by hand")
->>> as_json({"loss_range": [check]})["median_sharp_to_paper"]
+>>> to_json({"loss_range": [check]})["median_sharp_to_paper"]
 {'loss_range: loss ≤ M': 0.6667}
 """
 
@@ -25,7 +25,7 @@ def all_hold(results: Results) -> bool:
     return all(check.holds for checks in results.values() for check in checks)
 
 
-def as_json(results: Results) -> dict[str, Any]:
+def to_json(results: Results) -> dict[str, Any]:
     """Everything, ready for `json.dumps`: numbers that are not finite become null."""
     rows = [
         {"group": group} | {key: _finite_or_none(value) for key, value in check._asdict().items()}
@@ -50,7 +50,7 @@ def median_sharpness(results: Results) -> dict[str, float]:
     }
 
 
-def as_table(results: Results) -> Table:
+def to_table(results: Results) -> Table:
     """One line per claim: its worst configuration, and the median of sharp/paper over all."""
     table = Table(title="Claims of the paper, checked numerically", title_justify="left")
     table.add_column("claim", no_wrap=True)

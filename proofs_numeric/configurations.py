@@ -1,7 +1,7 @@
 """The generators that the claims are checked on: the experiments', random ones, extremal ones.
 
 Configurations of one kind and K are stacked into one pytree, so that a claim compiles once for
-all of them. Ridges of no weight fill up those that have fewer than the others.
+all of them. Those with fewer ridges are padded with ridges of zero weight.
 
 >>> hyperbolics(3).select("extremal").names
 ('extremal: one ridge', 'extremal: wide ridge', 'extremal: no ridge', 'extremal: off vertex')

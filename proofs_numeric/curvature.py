@@ -192,7 +192,7 @@ def _extremes(stacked, starts, *, generator):
             # the projected matrix has an eigenvalue 0 for 1; put it out of the way of the least
             return jnp.linalg.eigvalsh(sign * H - (1 + jnp.trace(H)) * (jnp.eye(K) - P))[-1]
 
-        return probes.highest(eigenvalue, starts).value
+        return probes.maximise_inside(eigenvalue, starts).value
 
     over_sides = jax.vmap(one, in_axes=(None, 0, 0))
     return jax.vmap(over_sides, in_axes=(0, None, None))(stacked, onto, signs)

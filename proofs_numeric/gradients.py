@@ -138,7 +138,7 @@ def _gradients(stacked, points, starts):
 
 def _form_error(F, p, y):
     """H(p)(p − e_y) against autodiff of the library's score and of Eq. (score) as it stands."""
-    p, e_y = probes.inside(p), simplex.vertex(y, p.shape[0], p.dtype)
+    p, e_y = probes.move_inside(p), simplex.vertex(y, p.shape[0], p.dtype)
     slope = jax.jvp(jax.grad(F), (p,), (p - e_y,))[1]
     stated = jax.grad(lambda p: -F(p) - jax.jvp(F, (p,), (e_y - p,))[1])(p)
     library = jax.grad(lambda p: bregman_score(F)(p, y))(p)
@@ -153,10 +153,10 @@ def _steepest(F, y, starts):
         return jnp.stack([jnp.linalg.norm(h), jnp.linalg.norm(p * (h - jnp.dot(p, h)))])
 
     def largest(choice):
-        return probes.highest(lambda p: jnp.dot(choice, sizes(p)), starts)
+        return probes.maximise_inside(lambda p: jnp.dot(choice, sizes(p)), starts)
 
     optima = jax.vmap(largest)(jnp.eye(2))
-    p = probes.inside(optima.point[1])
+    p = probes.move_inside(optima.point[1])
 
     def logit_slope(T):
         loss = on_logits(bregman_score(F), T)

@@ -68,7 +68,7 @@ def _steepest(stacked, directions, starts):
             slope = jax.jvp(jax.hessian(F), (p,), (h,))[1]
             return jnp.max(jnp.abs(jnp.linalg.eigvalsh(jnp.dot(P, jnp.dot(slope, P)))))
 
-        return probes.highest(norm, starts).value
+        return probes.maximise_inside(norm, starts).value
 
     over_spaces = jax.vmap(one, in_axes=(None, None, 0))
     over_directions = jax.vmap(over_spaces, in_axes=(None, 0, None))

@@ -80,7 +80,7 @@ def random_ridges(K: int, seed: int) -> Hyperbolic:
 
 
 def fill_ridges(F: Hyperbolic, ridges: int) -> Hyperbolic:
-    """F with as many ridges of no weight added as bring it to `ridges`."""
+    """F padded with ridges of zero weight to `ridges` in all."""
     F = _hyperbolic(**{name: getattr(F, name) for name in ("lam", "a", "rho", "w", "b", "scale")})
     missing = ridges - len(F.a)
     return replace(

@@ -28,7 +28,7 @@ def searched_supremum(F, starts: jax.Array) -> jax.Array:
     """The largest ℓ_F(p, y) that ascents over p find, for each y; `[K]`, of one generator."""
     score = bregman_score(F)
     labels = jnp.arange(starts.shape[1])
-    return jax.vmap(lambda y: probes.highest(lambda p: score(p, y), starts).value)(labels)
+    return jax.vmap(lambda y: probes.maximise_inside(lambda p: score(p, y), starts).value)(labels)
 
 
 def probed_supremum(F, starts: jax.Array) -> jax.Array:
@@ -100,7 +100,7 @@ def _check_off_vertex(cases: Configurations, extremes) -> list[Check]:
     vertices, highest = extremes[1][i], extremes[2][i]
     t = np.linspace(0, 1, FACE)
     edge = np.stack([np.zeros(FACE), t, 1 - t], axis=1)
-    face = np.max(_on_faces(cases.generators[i], edge))
+    face = np.max(_face_losses(cases.generators[i], edge))
     how, compared = f"{FACE} points of each face", f"{highest:.6f} against {vertices:.6f}"
     claims = (
         "HPG: supremum ≥ every loss on a face",
@@ -145,10 +145,10 @@ def _losses(stacked, points, starts, *, supremum):
 
 
 @quick_jit
-def _on_faces(F, edge):
+def _face_losses(F, edge):
     """The losses `[3, n]` on the faces p_y = 0 of three classes, given as (0, t, 1 − t)."""
 
-    def on_face(y):
+    def losses(y):
         return bregman_score(F)(jnp.roll(edge, y, axis=1), jnp.full(edge.shape[0], y))
 
-    return jnp.stack([on_face(y) for y in range(3)])
+    return jnp.stack([losses(y) for y in range(3)])

@@ -149,7 +149,7 @@ def _search(starts, parameters, *, penalty):
                 value, slope = jax.value_and_grad(r)(p)
                 return jnp.dot(choice, jnp.stack([m(p), value, -jnp.dot(slope - at_q, p - q)]))
 
-            return probes.highest(objective, starts).value
+            return probes.maximise_inside(objective, starts).value
 
         low_m, high_m, low_r, high_r, *bends = jax.vmap(extreme)(choices, centres)
         seen = (-low_m, high_m, -low_r, high_r, jnp.max(jnp.stack(bends)))

@@ -68,7 +68,7 @@ def checks(K: int, *, loss: Callable = library_loss) -> list[Check]:
 def check_near_vertices(cases: Configurations, loss, *, how: str = "its own form") -> list[Check]:
     """float32 against the reference for δ from 0.1 to 1e-7, and finite where p_j underflows."""
     logits = near_vertex_logits(cases.K)
-    value, slope = map(np.asarray, _in_float32(cases.stacked, logits, loss=loss))
+    value, slope = map(np.asarray, _float32_losses(cases.stacked, logits, loss=loss))
     exact, exact_slope = map(np.asarray, _reference(cases.stacked, logits.astype(np.float64)))
     finite_share = np.isfinite(value) & np.isfinite(slope).all(axis=2)
     value, slope, exact, exact_slope = (x[:, :-2] for x in (value, slope, exact, exact_slope))
@@ -130,7 +130,7 @@ def near_vertex_logits(K: int) -> np.ndarray:
 
 
 @partial(quick_jit, static_argnames="loss")
-def _in_float32(stacked, logits, *, loss):
+def _float32_losses(stacked, logits, *, loss):
     """Values `[c, n]` and logit gradients `[c, n, K]` of the label 0, as computed."""
 
     def one(F):

@@ -147,7 +147,7 @@ def _extremes(stacked, sides, eta, starts, *, divergence):
             # nearer than this, D has lost the digits that the ratio is judged by
             return jnp.where(jnp.sum(d**2) > 1e-4, sign * divergence(F)(eta, p) / half, jnp.nan)
 
-        return probes.highest(ratio, starts).value
+        return probes.maximise_inside(ratio, starts).value
 
     over_eta = jax.vmap(one, in_axes=(None, None, None, 0))
     over_sides = jax.vmap(over_eta, in_axes=(None, 0, 0, None))

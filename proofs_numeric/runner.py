@@ -151,7 +151,7 @@ def run(jobs: list[Job], console: Console) -> dict[str, list[Check]]:
 def _complete(jobs: list[Job]) -> Iterator[tuple[Job, list[Check]]]:
     """Each job and its checks, as they are completed by this process and one per other core.
 
-    Processes, because two threads that compile at the same time wait for each other for ever.
+    Processes, because two threads that compile at the same time deadlock.
     """
     order = sorted(jobs, key=lambda job: -job.K)  # the largest K first: those take longest
     if len(jobs) == 1 or WORKERS == 1:

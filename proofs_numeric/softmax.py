@@ -51,7 +51,9 @@ def checks(K: int, jacobian: Callable[[float], float], constant: float) -> list[
         ),
         attainment("‖J‖ = ½ at (½, ½)", LABEL, observed=at_half, paper=jacobian(1.0), how=f"K={K}"),
         upper_bound("½(‖J‖‖d‖ + ‖Jd‖) ≤ 8√2/27", "§2.2", observed=joint, sharp=constant, how=how),
-        upper_bound("the same, every K", "§2.2", observed=largest(), sharp=constant, how=scalars),
+        upper_bound(
+            "the same, every K", "§2.2", observed=maximise_scalars(), sharp=constant, how=scalars
+        ),
         attainment(
             "8√2/27 at p_y = 1/3", "§2.2", observed=at_thirds, sharp=constant, how=f"K={K}, A = I"
         ),
@@ -65,13 +67,13 @@ def logit_gradient(p: np.ndarray) -> np.ndarray:
 
 
 @cache
-def largest() -> float:
+def maximise_scalars() -> float:
     """The largest value of the three-scalar bound: a grid, then finer ones around its best."""
     low, high = np.zeros(3), np.ones(3)
     best = 0.0
     for _ in range(1 + REFINEMENTS):
         axes = [np.linspace(*ends, GRID) for ends in zip(low, high, strict=True)]
-        values = _three_scalars(*np.meshgrid(*axes, indexing="ij"))
+        values = _bound_by_scalars(*np.meshgrid(*axes, indexing="ij"))
         index = np.unravel_index(np.argmax(values), values.shape)
         best = max(best, float(values[index]))
         centre, width = np.array([axis[i] for axis, i in zip(axes, index, strict=True)]), high - low
@@ -79,7 +81,7 @@ def largest() -> float:
     return best
 
 
-def _three_scalars(s, share, b):
+def _bound_by_scalars(s, share, b):
     """The bound of the module's docstring; t = share·(1 − s)."""
     t = share * (1 - s)
     r = 1 - s - t
@@ -103,6 +105,6 @@ def _extremes(starts):
         return jnp.stack([norm, 0.5 * (norm * jnp.linalg.norm(d) + push)])
 
     def largest(choice):
-        return probes.highest(lambda p: jnp.dot(choice, sizes(p)), starts).value
+        return probes.maximise_inside(lambda p: jnp.dot(choice, sizes(p)), starts).value
 
     return jax.vmap(largest)(jnp.eye(2))

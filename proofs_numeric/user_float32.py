@@ -57,9 +57,9 @@ def diagnostics(F: Generator, K: int, M: float) -> list[Diagnostic]:
         finiteness(CLAIMS[3], FLOAT32, values=every, how=zeros),
     ]
     failures = (
-        f"the loss is off by {error.max():.3g} times what is allowed{_where(error)}",
-        f"the logit gradient is off by {miss.max():.3g} times what is allowed{_where(miss)}",
-        f"the loss is {value.min():.3g}{_where(-value)}",
+        f"the loss is off by {error.max():.3g} times what is allowed{_locate(error)}",
+        f"the logit gradient is off by {miss.max():.3g} times what is allowed{_locate(miss)}",
+        f"the loss is {value.min():.3g}{_locate(-value)}",
         "a loss or a logit gradient is not finite next to a vertex, or at one",
     )
     return [Diagnostic(row, f"{FLOAT32}: {text}") for row, text in zip(rows, failures, strict=True)]
@@ -82,7 +82,7 @@ def _sizes_on_logits(F: Generator, logits, M: float):
     return sizes(F, vertices, p), jnp.sum(p * (jnp.abs(products) + curvature * jnp.abs(d)), axis=1)
 
 
-def _where(badness: np.ndarray) -> str:
+def _locate(badness: np.ndarray) -> str:
     """The distance from the vertex of the worst of the logits next to it."""
     distances = np.repeat(numerics.DISTANCES, numerics.SPLITS)
     return f" at 1 − p_y = {distances[np.argmax(badness)]:.0e}"

@@ -73,20 +73,20 @@ def refuse_unless_differentiable(F: Callable, K: int, name: str) -> None:
 
 def check_convexity(F: Generator, K: int) -> list[Diagnostic]:
     """Finite at the vertices, convex, strictly convex; what rounding hides is no failure."""
-    found = check_generator(F, K)
-    least = math.nan if found.witness is None else found.witness.divergence
+    report = check_generator(F, K)
+    least = math.nan if report.witness is None else report.witness.divergence
     vertices, witness = (
         "F is infinite at a vertex, and so is its score",
-        failures.explain_convexity(found),
+        failures.explain_convexity(report),
     )
     verdicts = (
-        ("F is finite at the vertices", found.finite_at_vertices or _has_limits(F, K), vertices),
-        ("F is convex", found.convex, witness),
-        ("F is strictly convex on the tangent space", found.strictly_convex, witness),
+        ("F is finite at the vertices", report.finite_at_vertices or _has_limits(F, K), vertices),
+        ("F is convex", report.convex, witness),
+        ("F is strictly convex on the tangent space", report.strictly_convex, witness),
     )
 
     def row(claim, holds, failure):
-        how = f"K={K}, {found.how}" if holds is not None else f"K={K}, unknown: {failure}"
+        how = f"K={K}, {report.how}" if holds is not None else f"K={K}, unknown: {failure}"
         known = None, None, least, None, None, holds is not False, how
         return Diagnostic(Check(claim, PROPERTY, *known), failure)
 
@@ -127,7 +127,7 @@ class _Extremes(NamedTuple):
 def _scores(F: Generator, limits: curvature.Envelope, K: int) -> list[Diagnostic]:
     """The quadratic bounds on D, the regret identity, the range and the logit gradient."""
     points = probes.points(K, count=16)
-    found = jax.tree.map(np.asarray, quick_jit(lambda p: _search(F, p))(points))
+    seen = jax.tree.map(np.asarray, quick_jit(lambda p: _search(F, p))(points))
     m, M, sharp = limits.m, limits.M, limits.M_tangent
     steepest = M / math.sqrt(2), bounds.SHARP_GRADIENT * sharp
     quadratic, how = "Eq. (bregman-quadratic)", f"K={K}: {len(points)} points; {limits.how}"
@@ -137,18 +137,18 @@ def _scores(F: Generator, limits: curvature.Envelope, K: int) -> list[Diagnostic
         return judge(claim, label, how=how, slack=SEARCHED, **given)
 
     flattest = m, limits.m_tangent
-    least = bounded(lower_bound, "D(η,p) ≥ ½ m_T‖η−p‖²", quadratic, found.least, *flattest)
-    most = bounded(upper_bound, "D(η,p) ≤ ½ M_T‖η−p‖²", quadratic, found.most, M, sharp)
-    loss = bounded(upper_bound, "ℓ(p,y) ≤ M", "Props. (capm, hpg)", found.loss, M, sharp)
-    slope = bounded(upper_bound, "‖∇_zℓ‖ ≤ M/√2", "Eq. (logit-gradient)", found.slope, *steepest)
-    error = found.error / found.size
+    least = bounded(lower_bound, "D(η,p) ≥ ½ m_T‖η−p‖²", quadratic, seen.least, *flattest)
+    most = bounded(upper_bound, "D(η,p) ≤ ½ M_T‖η−p‖²", quadratic, seen.most, M, sharp)
+    loss = bounded(upper_bound, "ℓ(p,y) ≤ M", "Props. (capm, hpg)", seen.loss, M, sharp)
+    slope = bounded(upper_bound, "‖∇_zℓ‖ ≤ M/√2", "Eq. (logit-gradient)", seen.slope, *steepest)
+    error = seen.error / seen.size
     claim = "R(η,p) − R(η,η) = D(η,p)"
     identity = agreement(claim, ARITHMETIC, error=error, tolerance=IDENTITY, how=how)
-    said = failures.explain_identity(found.error, found.size, found.eta, found.p)
+    inexact = failures.explain_identity(seen.error, seen.size, seen.eta, seen.p)
     return [
         Diagnostic(least, failures.explain_lower_bound(least)),
         Diagnostic(most, failures.explain_upper_bound(most, "the largest D(η,p)/½‖η−p‖²")),
-        Diagnostic(identity, said),
+        Diagnostic(identity, inexact),
         Diagnostic(loss, failures.explain_upper_bound(loss, "the largest loss")),
         Diagnostic(
             slope, failures.explain_upper_bound(slope, "the largest norm of a logit gradient")
@@ -166,8 +166,8 @@ def _search(F: Generator, points) -> _Extremes:
     def steepness(y):
         return lambda p: jnp.linalg.norm(jax.grad(lambda z: loss(z, y))(jnp.log(p)))
 
-    highest = jax.vmap(lambda y: probes.highest(lambda p: score(p, y), points).value)
-    steepest = jax.vmap(lambda y: probes.highest(steepness(y), points).value)
+    highest = jax.vmap(lambda y: probes.maximise_inside(lambda p: score(p, y), points).value)
+    steepest = jax.vmap(lambda y: probes.maximise_inside(steepness(y), points).value)
     error = jnp.abs(regret - D(eta, p))
     worst = jnp.argmax(error)  # the first NaN, if there is one
     square = jnp.sum((eta - p) ** 2, axis=1)

@@ -91,7 +91,7 @@ def _execute(path: Path) -> ModuleType:
 
 @contextlib.contextmanager
 def _importable(folder: Path) -> Generator[None, None, None]:
-    """Make modules of the folder importable, no longer than needed, lest they hide others."""
+    """Make modules of the folder importable, only as long as needed: they might hide others."""
     sys.path.insert(0, str(folder))
     try:
         yield

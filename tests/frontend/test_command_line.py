@@ -52,8 +52,8 @@ def test_a_usage_error_is_one_line_and_code_two(command):
 
 
 def test_an_interruption_is_one_line_and_code_130(command):
-    said = "interrupted: finished runs are kept, rerun to resume\n"
-    assert command("--mode", "interrupt") == (130, "", said)
+    line = "interrupted: finished runs are kept, rerun to resume\n"
+    assert command("--mode", "interrupt") == (130, "", line)
     assert command("--mode", "interrupt", on_interrupt="stopped") == (130, "", "stopped\n")
 
 

@@ -177,8 +177,8 @@ def test_an_error_while_a_generator_is_checked_is_no_failed_claim(
 
     monkeypatch.setattr(user_generator, "check_convexity", broken)
     assert command("--generator", "my_generators:cubic", "--classes", "3") == 2
-    said = "checking my_generators:cubic failed with TypeError: float32 meets float64 (K=3)\n"
-    assert capsys.readouterr().err == f"error: --generator: {said}"
+    message = "checking my_generators:cubic failed with TypeError: float32 meets float64 (K=3)\n"
+    assert capsys.readouterr().err == f"error: --generator: {message}"
 
 
 def test_an_interruption_is_not_bad_input(command, folder, monkeypatch):

@@ -27,9 +27,9 @@ def cubic(p):
 )
 def test_a_property_that_fails_has_its_witness(convex, divergence, says):
     witness = Witness(np.array([1.0, 0.0]), np.array([0.5, 0.5]), divergence)
-    said = failures.explain_convexity(GeneratorReport(True, convex, False, witness, "by hand"))
-    assert said.startswith(says)
-    assert said.endswith("at η = [1., 0.], p = [0.5, 0.5]")
+    text = failures.explain_convexity(GeneratorReport(True, convex, False, witness, "by hand"))
+    assert text.startswith(says)
+    assert text.endswith("at η = [1., 0.], p = [0.5, 0.5]")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pgeom.data import regimes, sources
 from pgeom.losses import catalogue
 from pgeom.types import ClassStats
 
-CLASSES = {"breast-cancer": 2, "digits": 10, "confusion": 6, "long-tail": 10}
 REGIMES = {
     "breast-cancer": ("clean", "symmetric-20", "symmetric-40"),
     "digits": ("clean", "symmetric-20", "symmetric-40", "pair-flip-40"),
@@ -23,11 +22,16 @@ REGIMES = {
 SEEDS = range(5)
 
 
+def dataset_classes() -> dict[str, int]:
+    """The number of classes of each dataset."""
+    return {dataset: _load(dataset).num_classes for dataset in REGIMES}
+
+
 def experiment_matrices(K: int) -> dict[str, np.ndarray]:
     """The matrices `[K, K]` of all datasets with K classes, by name."""
     return {
         f"CAPM {dataset} {regime} seed {seed}": experiment_matrix(dataset, regime, seed)
-        for dataset, classes in CLASSES.items()
+        for dataset, classes in dataset_classes().items()
         if classes == K
         for regime in REGIMES[dataset]
         for seed in SEEDS
@@ -37,7 +41,7 @@ def experiment_matrices(K: int) -> dict[str, np.ndarray]:
 @cache
 def experiment_matrix(dataset: str, regime: str, seed: int) -> np.ndarray:
     """The matrix A `[K, K]` of one training part, the very one that the experiments train with."""
-    source = _source(dataset)
+    source = _load(dataset)
     split, noise = regimes.partition(source, regime, seed)
     # float32, as in the experiments, whatever the precision of the checks
     members = np.eye(source.num_classes, dtype=np.float32)[noise.labels]
@@ -49,7 +53,7 @@ def experiment_matrix(dataset: str, regime: str, seed: int) -> np.ndarray:
 
 
 @cache
-def _source(dataset: str) -> sources.Source:
+def _load(dataset: str) -> sources.Source:
     return sources.load(dataset)
 
 

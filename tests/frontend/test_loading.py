@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from proofs_numeric import loading
-from proofs_numeric.runner import BadInput
+from pgeom.frontend import loading
+from pgeom.frontend.command_line import UsageError
 
 FILES = {
     "own/math.py": "import neighbour\ndef F(p):\n    return neighbour.twice(p)\nnumber = 3\n",
@@ -72,12 +72,13 @@ def test_a_module_of_the_working_folder_is_found(folder):
         ("quits.py:F", "cannot import 'quits.py': it calls sys.exit"),
         ("quits:F", "cannot import 'quits': it calls sys.exit"),
         ("mistyped.py:F", "cannot import 'mistyped.py': SyntaxError"),
-        ("own/math.py:G", "'own/math.py' has no 'G'; nearest is 'F'"),
+        ("own/math.py:f", "'own/math.py' has no 'f'; did you mean 'F'?"),
+        ("own/math.py:zzz", "'own/math.py' has no 'zzz'"),
         ("own/math.py:number", "own/math.py:number must be a function, got int"),
     ],
 )
 def test_what_cannot_be_loaded_is_one_line(spec, says):
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(UsageError) as refused:
         load(spec)
     assert str(refused.value).startswith(f"--function: {says}")
     assert "\n" not in str(refused.value)
@@ -85,7 +86,7 @@ def test_what_cannot_be_loaded_is_one_line(spec, says):
 
 def test_a_file_that_fails_leaves_no_module():
     before = set(sys.modules)
-    with pytest.raises(BadInput):
+    with pytest.raises(UsageError):
         load("raises.py:F")
     assert set(sys.modules) == before
 

@@ -1,26 +1,27 @@
-"""A function of the user's, by the name it has on a command line.
+"""Load a function of the user's by the name given on a command line.
 
 >>> load("math:sqrt", option="--generator")(4.0)
 2.0
 """
 
 import contextlib
-import difflib
 import importlib
 import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from proofs_numeric.runner import BadInput
+from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.names import nearest
 
 FORMS = "module:function or path/to/file.py:function"
 
 
-def load(spec: str, *, option: str) -> Callable:
+def load(spec: str, *, option: str) -> Callable[..., Any]:
     """The function that `spec` names.
 
     Args:
@@ -29,20 +30,20 @@ def load(spec: str, *, option: str) -> Callable:
       option: the option that takes it, to begin messages with.
 
     Raises:
-      BadInput: if there is no such module, file or function, or importing it fails.
+      UsageError: if there is no such module, file or function, or importing it fails.
     """
     source, _, name = spec.rpartition(":")
     if not (source and name):
-        raise BadInput(f"{option}: must be {FORMS}, got {spec!r}")
+        raise UsageError(f"{option}: must be {FORMS}, got {spec!r}")
     module = _module(source, option)
     if not hasattr(module, name):
         known = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
-        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-        hint = f"; nearest is {nearest[0]!r}" if nearest else ""
-        raise BadInput(f"{option}: {source!r} has no {name!r}{hint}")
+        near = nearest(name, known)
+        hint = f"; did you mean {near!r}?" if near is not None else ""
+        raise UsageError(f"{option}: {source!r} has no {name!r}{hint}")
     function = getattr(module, name)
     if not callable(function):
-        raise BadInput(f"{option}: {spec} must be a function, got {type(function).__name__}")
+        raise UsageError(f"{option}: {spec} must be a function, got {type(function).__name__}")
     return function
 
 
@@ -62,22 +63,23 @@ def _module(source: str, option: str) -> ModuleType:
     is_path = source.endswith(".py") or "/" in source or os.sep in source
     path = Path(source).absolute()
     if is_path and path.suffix != ".py":
-        raise BadInput(f"{option}: must be {FORMS}, got the path {source!r}")
+        raise UsageError(f"{option}: must be {FORMS}, got the path {source!r}")
     if is_path and not path.is_file():
-        raise BadInput(f"{option}: there is no file {source!r}")
+        raise UsageError(f"{option}: there is no file {source!r}")
     try:
         with _importable(path.parent if is_path else Path.cwd()):
-            return _run(path) if is_path else importlib.import_module(source)
+            return _execute(path) if is_path else importlib.import_module(source)
     except SystemExit as stop:
-        raise BadInput(f"{option}: cannot import {source!r}: it calls sys.exit") from stop
+        raise UsageError(f"{option}: cannot import {source!r}: it calls sys.exit") from stop
     except Exception as error:  # whatever a module may raise while it is imported
-        raise BadInput(f"{option}: cannot import {source!r}: {one_line(error)}") from error
+        raise UsageError(f"{option}: cannot import {source!r}: {one_line(error)}") from error
 
 
-def _run(path: Path) -> ModuleType:
+def _execute(path: Path) -> ModuleType:
     """The file as a module, under a name that cannot hide a module of the same name."""
     name = "loaded_" + re.sub(r"\W", "_", path.stem)
     spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None  # a path that ends with .py has both
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look it up
     try:
         spec.loader.exec_module(module)
@@ -88,8 +90,8 @@ def _run(path: Path) -> ModuleType:
 
 
 @contextlib.contextmanager
-def _importable(folder: Path):
-    """Modules of the folder can be imported; no longer than needed, lest they hide others."""
+def _importable(folder: Path) -> Generator[None, None, None]:
+    """Make modules of the folder importable, only as long as needed: they might hide others."""
     sys.path.insert(0, str(folder))
     try:
         yield

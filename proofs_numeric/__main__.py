@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 
 from pgeom.frontend import command_line, loading
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 from proofs_numeric import check_table, runner, user_generator
 from proofs_numeric.check_table import Results
 

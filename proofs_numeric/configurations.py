@@ -16,15 +16,14 @@ import numpy as np
 
 from pgeom.geometry.displacement import Penalty
 from pgeom.geometry.generators import Hyperbolic, Quadratic
-from pgeom.losses import catalogue
+from pgeom.losses.candidates import MARGIN, hpg_generator
 from pgeom.types import Generator
 from proofs_numeric import instances
 from proofs_numeric.experiment_metrics import experiment_matrices
 from proofs_numeric.instances import float64
 
 RIDGES = (4, 16)  # of the experiments' HPG, and the most that its ablation has
-EXPERIMENT = Penalty(tau=0.1, kappa=0.2, nu=0.1)  # the catalogue's APMS, as a test makes sure
-
+EXPERIMENT = Penalty(**MARGIN)
 
 G = TypeVar("G", bound=Generator)
 
@@ -83,7 +82,7 @@ def quadratics(K: int) -> Configurations[Quadratic]:
 def hyperbolics(K: int) -> Configurations[Hyperbolic]:
     """HPG of the experiments, random ridges from wide to sharp, and the extremal ones."""
     with jax.enable_x64(False):  # as the experiments build it: float64 would draw other points
-        generators = {f"HPG experiments R={R}": _experiment_hpg(K, R) for R in RIDGES}
+        generators = {f"HPG experiments R={R}": hpg_generator(K, ridges=R) for R in RIDGES}
     generators |= {f"random ridges {i}": instances.random_ridges(K, i) for i in range(4)}
     generators["extremal: one ridge"] = instances.one_ridge(K)
     generators["extremal: wide ridge"] = instances.one_ridge(K, rho=1e3)
@@ -93,9 +92,3 @@ def hyperbolics(K: int) -> Configurations[Hyperbolic]:
     if K == 3:
         generators["extremal: off vertex"] = instances.off_vertex()
     return stack(K, {name: instances.fill_ridges(F, max(RIDGES)) for name, F in generators.items()})
-
-
-def _experiment_hpg(K: int, ridges: int) -> Hyperbolic:
-    F = catalogue.hpg_generator(K, ridges)
-    assert isinstance(F, Hyperbolic)
-    return F

@@ -23,7 +23,7 @@ from pgeom.frontend.figure_style import BLUE, GREEN, GREY, ORANGE, RED
 from pgeom.geometry import bounds, curvature, displacement
 from pgeom.geometry.bregman import bregman_divergence, bregman_score
 from pgeom.geometry.generators import Hyperbolic, Quadratic, shannon, squared_norm
-from pgeom.losses.catalogue import hpg_generator
+from pgeom.losses.candidates import hpg_generator
 from pgeom.losses.proper import on_logits
 from pgeom.types import Generator
 from proofs_numeric import configurations, probes, runner
@@ -31,14 +31,6 @@ from proofs_numeric.displacement import Problem, all_starts, solve
 from proofs_numeric.experiment_metrics import experiment_matrix
 from proofs_numeric.instances import float64
 
-# one colour per loss, here and in the experiments' figures: to be read from the catalogue
-COLOURS = {
-    "ce": "#000000",
-    "brier": "#44AA99",
-    "capm": "#332288",
-    "hpg": "#AA4499",
-    "apms": "#DDAA33",
-}
 K = 10
 PROBABILITIES = np.linspace(0.005, 0.995, 199)  # of the true class of two
 

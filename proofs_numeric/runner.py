@@ -19,7 +19,7 @@ import jax
 from rich.console import Console
 from rich.progress import Progress
 
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from proofs_numeric import (
     contamination,

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 from pgeom.frontend.loading import one_line
 from pgeom.geometry import bounds, curvature
 from pgeom.geometry.any_generator import values_at

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jax
 
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 
 SHUTDOWN_SECONDS = 24 * 3600  # the other processes wait for the primary one, which writes
 

@@ -18,7 +18,7 @@ from experiments.engine.records import Store
 from experiments.engine.results import member_name
 from experiments.engine.scoring import make_records
 from experiments.engine.study import Cell, Study
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 from pgeom.training.placement import Setup, Sizes, member_bytes, task_sizes
 from pgeom.training.trainer import Programs, Trained, compile_programs, train
 

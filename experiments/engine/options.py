@@ -11,7 +11,7 @@ from experiments.engine.study import Study
 from pgeom.data import datasets
 from pgeom.data.datasets import Dataset
 from pgeom.data.regimes import Regime, partition
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose, choose_all
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec

@@ -6,7 +6,7 @@ from pathlib import Path
 from experiments.engine.options import DEFAULTS, Common
 from experiments.engine.session import Session
 from pgeom.frontend import command_line
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from pgeom.losses.catalogue import GENERAL, LOSSES
 

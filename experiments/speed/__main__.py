@@ -12,7 +12,7 @@ from rich.console import Console
 
 from experiments.engine.devices import prepare_devices
 from pgeom.frontend import command_line
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from pgeom.training.settings import Training
 

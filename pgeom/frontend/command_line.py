@@ -16,12 +16,10 @@ from typing import Any, NoReturn
 
 import tyro
 
+from pgeom.frontend.errors import UsageError
+
 BAD_INPUT, INTERRUPTED = 2, 130  # exit codes
 INTERRUPTION = "interrupted: finished runs are kept, rerun to resume"
-
-
-class UsageError(ValueError):
-    """A mistake in the user's input; its message is the one line that the user sees."""
 
 
 def run(

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import nearest
 
 FORMS = "module:function or path/to/file.py:function"

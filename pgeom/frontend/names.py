@@ -9,7 +9,7 @@
 import difflib
 from collections.abc import Collection, Iterable
 
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 
 SIMILAR = 0.3  # below this share of common letters a hint would only confuse
 

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 import pytest
 import tyro
 
-from pgeom.frontend.command_line import UsageError, make_folder, run
+from pgeom.frontend.command_line import make_folder, run
+from pgeom.frontend.errors import UsageError
 
 
 def main(

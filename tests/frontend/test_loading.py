@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from pgeom.frontend import loading
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 
 FILES = {
     "own/math.py": "import neighbour\ndef F(p):\n    return neighbour.twice(p)\nnumber = 3\n",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgeom.frontend.command_line import UsageError
+from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose, choose_all, nearest
 
 LOSSES = ("ce", "gce", "hpg")

@@ -67,7 +67,7 @@ def scalar(name: str, value) -> None:
         raise ValueError(f"{name} must be a scalar, got shape {np.shape(value)}")
 
 
-def number_of_classes(K) -> None:
+def check_num_classes(K) -> None:
     """Refuse fewer than two classes."""
     if not isinstance(K, (int, np.integer)) or K < 2:
         raise ValueError(f"K, the number of classes, must be an integer of at least 2, got {K!r}")

@@ -25,7 +25,7 @@ def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
       labels: `[n]`, observed.
       K: the number of classes.
     """
-    edge.number_of_classes(K)
+    edge.check_num_classes(K)
     features, labels = edge.real(features), jnp.asarray(labels)
     if features.ndim != 2 or labels.shape != features.shape[:1]:
         raise ValueError(

@@ -44,7 +44,7 @@ def margin_range(K: int, *, tau) -> tuple[jax.Array, jax.Array]:
     m_min = −1 − τ log(1 + (K − 2)e^{−1/τ}) at a wrong vertex, free of the overflow of e^{1/τ};
     m_max = 1 − τ log(K − 1) at the right one.
     """
-    edge.number_of_classes(K)
+    edge.check_num_classes(K)
     check(tau=tau)
     _warn_if_never_positive(K, tau)
     return -1 - tau * jnp.log1p((K - 2) * jnp.exp(-1 / tau)), 1 - tau * jnp.log(K - 1.0)

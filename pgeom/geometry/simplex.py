@@ -100,7 +100,7 @@ def _displacement_jvp(primals, tangents):
 
 def tangent_basis(K: int) -> np.ndarray:
     """An orthonormal basis `[K, K−1]` of {x : Σx = 0}, the Helmert columns, in float64."""
-    edge.number_of_classes(K)
+    edge.check_num_classes(K)
     rows, columns = np.arange(K)[:, None], np.arange(1, K)[None, :]
     helmert = np.where(rows < columns, 1.0, np.where(rows == columns, -1.0 * columns, 0.0))
     return helmert / np.linalg.norm(helmert, axis=0)
@@ -121,7 +121,7 @@ def project(x: jax.Array) -> jax.Array:
 
 def uniform(key: jax.Array, K: int, count: int) -> jax.Array:
     """`count` independent points `[count, K]` of Dirichlet(1): normalised exponentials."""
-    edge.number_of_classes(K)
+    edge.check_num_classes(K)
     # drawn flat: the two-dimensional form takes XLA five times as long to compile
     draws = jax.random.exponential(key, (count * K,)).reshape(count, K)
     return draws / jnp.sum(draws, axis=1, keepdims=True)

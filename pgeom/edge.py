@@ -5,7 +5,7 @@ leading dimensions, 16-bit input is computed in 32 bits, and bad arguments are r
 line that says what the argument was and what it must be.
 
 >>> import jax.numpy as jnp
->>> spread = over_examples(lambda z, label: jnp.max(z) - z[label])
+>>> spread = lift_examples(lambda z, label: jnp.max(z) - z[label])
 >>> spread(jnp.array([[1.0, 3.0], [2.0, 0.0]]), jnp.array([0, 0]))
 Array([2., 0.], dtype=float32)
 """
@@ -19,7 +19,7 @@ import numpy as np
 SUM_TOLERANCE = 2e-3  # probabilities may have been rounded to three digits
 
 
-def refuse_unless(condition, name: str, must: str, value) -> None:
+def require(condition, name: str, must: str, value) -> None:
     """Raise a ValueError about the argument `name` unless `condition` holds everywhere.
 
     Traced values cannot be looked at and pass.
@@ -34,16 +34,16 @@ def concrete(value) -> np.ndarray | None:
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value, np.float64)
 
 
-def positive(name: str, value) -> None:
+def check_positive(name: str, value) -> None:
     """Refuse a value that is not finite and > 0."""
     if (known := concrete(value)) is not None:
-        refuse_unless((known > 0) & np.isfinite(known), name, "positive and finite", value)
+        require((known > 0) & np.isfinite(known), name, "positive and finite", value)
 
 
-def nonnegative(name: str, value) -> None:
+def check_nonnegative(name: str, value) -> None:
     """Refuse a value that is not finite and ≥ 0."""
     if (known := concrete(value)) is not None:
-        refuse_unless((known >= 0) & np.isfinite(known), name, "nonnegative and finite", value)
+        require((known >= 0) & np.isfinite(known), name, "nonnegative and finite", value)
 
 
 def class_counts(counts, name: str = "class_counts") -> jax.Array:
@@ -51,7 +51,7 @@ def class_counts(counts, name: str = "class_counts") -> jax.Array:
     counts = jnp.asarray(counts)
     if counts.ndim != 1:
         raise ValueError(f"{name} must have shape [K], got {counts.shape}")
-    positive(name, counts)
+    check_positive(name, counts)
     return counts
 
 
@@ -61,7 +61,7 @@ def real(value) -> jax.Array:
     return value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(float)
 
 
-def scalar(name: str, value) -> None:
+def check_scalar(name: str, value) -> None:
     """Refuse anything but a single number."""
     if np.shape(value) != ():
         raise ValueError(f"{name} must be a scalar, got shape {np.shape(value)}")
@@ -73,7 +73,7 @@ def check_num_classes(K) -> None:
         raise ValueError(f"K, the number of classes, must be an integer of at least 2, got {K!r}")
 
 
-def same_classes(name: str, own: int, K: int) -> None:
+def check_same_classes(name: str, own: int, K: int) -> None:
     """Refuse parameters made for another number of classes than K."""
     if own != K:
         raise ValueError(f"{name} must be of K = {K} classes, got K = {own}")
@@ -104,11 +104,11 @@ def probabilities(name: str, value) -> jax.Array:
     close = np.abs(total - 1) <= max(SUM_TOLERANCE, 8 * rounding)
     wrong = ~(np.isnan(lowest) | ((lowest >= -rounding) & close))
     if np.any(wrong):
-        refuse_unless(False, name, "nonnegative and sum to one over the last axis", known[wrong][0])
+        require(False, name, "nonnegative and sum to one over the last axis", known[wrong][0])
     return value
 
 
-def labels_of(value, of: jax.Array, name: str) -> jax.Array:
+def integer_labels(value, of: jax.Array, name: str) -> jax.Array:
     """Integer labels in 0 … K−1, one for each vector in `of`."""
     if not isinstance(value, jax.core.Tracer):
         value = np.asarray(value)  # before JAX wraps a label of 64 bits
@@ -121,7 +121,7 @@ def labels_of(value, of: jax.Array, name: str) -> jax.Array:
         )
     if not isinstance(value, jax.core.Tracer):
         inside = (value >= 0) & (value < of.shape[-1])
-        refuse_unless(inside, "labels", f"in 0 … {of.shape[-1] - 1}", value)
+        require(inside, "labels", f"in 0 … {of.shape[-1] - 1}", value)
     return jnp.asarray(value, int)  # a label of 8 bits could not be compared with every class
 
 
@@ -131,7 +131,7 @@ def working_dtype(*arrays: jax.Array) -> np.dtype:
     return dtype if jnp.finfo(dtype).bits >= 32 else jnp.dtype(jnp.float32)
 
 
-def over_examples(example: Callable, name: str = "logits") -> Callable:
+def lift_examples(example: Callable, name: str = "logits") -> Callable:
     """Lift `example(vector[K], label) -> scalar` to any leading dimensions.
 
     Args:
@@ -145,7 +145,7 @@ def over_examples(example: Callable, name: str = "logits") -> Callable:
     return _over_labels(jax.vmap(example), name)
 
 
-def over_targets(at_labels: Callable, at_targets: Callable, name: str = "logits") -> Callable:
+def lift_targets(at_labels: Callable, at_targets: Callable, name: str = "logits") -> Callable:
     """Lift two forms of one loss, for labels and for soft targets, to any leading dimensions.
 
     Each is compiled as a whole: outside of `jit` its operations would be compiled one by one.
@@ -160,7 +160,7 @@ def over_targets(at_labels: Callable, at_targets: Callable, name: str = "logits"
       probabilities `[..., K]`.
     """
     of_labels = _over_labels(jax.jit(at_labels, inline=True), name)
-    of_targets = over_pairs(jax.jit(at_targets, inline=True), (name, "soft targets"))
+    of_targets = lift_pairs(jax.jit(at_targets, inline=True), (name, "soft targets"))
 
     def lifted(values, labels):
         values = vectors(name, values)
@@ -177,7 +177,7 @@ def over_targets(at_labels: Callable, at_targets: Callable, name: str = "logits"
     return lifted
 
 
-def over_pairs(pairs: Callable, names: tuple[str, str] = ("q", "p")) -> Callable:
+def lift_pairs(pairs: Callable, names: tuple[str, str] = ("q", "p")) -> Callable:
     """Lift `pairs(q[n, K], p[n, K]) -> [n]` to any leading dimensions."""
 
     def lifted(left, right):
@@ -198,7 +198,7 @@ def _over_labels(examples: Callable, name: str) -> Callable:
 
     def lifted(values, labels):
         values = vectors(name, values)
-        labels = labels_of(labels, values, name).reshape(-1)
+        labels = integer_labels(labels, values, name).reshape(-1)
         work = values.astype(working_dtype(values)).reshape(-1, values.shape[-1])
         inside = (labels >= 0) & (labels < values.shape[-1])
         found = jnp.where(inside, examples(work, labels), jnp.nan)

@@ -40,7 +40,7 @@ def bregman_divergence(F: Generator) -> Callable[[jax.Array, jax.Array], jax.Arr
       `divergence(q[..., K], p[..., K]) -> [...]`, Eq. (bregman). With a conditional distribution
       η as q it is the conditional regret, Lemma (regret).
     """
-    return edge.over_pairs(jax.jit(lambda q, p: _divergence(F, _from_point, q, p), inline=True))
+    return edge.lift_pairs(jax.jit(lambda q, p: _divergence(F, _from_point, q, p), inline=True))
 
 
 def bregman_score(F: Generator) -> "BregmanScore":
@@ -72,7 +72,7 @@ class BregmanScore:
 
     @cached_property
     def _lifted(self) -> Callable:
-        return edge.over_targets(self.at_labels, self.at_targets, name="p")
+        return edge.lift_targets(self.at_labels, self.at_targets, name="p")
 
     def at_labels(self, p: jax.Array, labels: jax.Array) -> jax.Array:
         """D_F(e_y, p), of `p[n, K]` and labels `[n]`."""
@@ -120,7 +120,7 @@ def conditional_risk(score: Score) -> Callable[[jax.Array, jax.Array], jax.Array
         every = score(jnp.repeat(p, K, axis=0), jnp.tile(labels, n))
         return jnp.sum(eta * every.reshape(n, K), axis=1)
 
-    return edge.over_pairs(risk, ("eta", "p"))
+    return edge.lift_pairs(risk, ("eta", "p"))
 
 
 def regret(score: Score) -> Callable[[jax.Array, jax.Array], jax.Array]:

@@ -32,7 +32,7 @@ def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
             f"features and labels must have shapes [n, d] and [n], got {features.shape} and "
             f"{labels.shape}"
         )
-    edge.labels_of(labels, jax.ShapeDtypeStruct((len(labels), K), features.dtype), "one-hot rows")
+    edge.integer_labels(labels, jax.ShapeDtypeStruct((len(labels), K), features.dtype), "one-hot rows")
     members = jax.nn.one_hot(labels, K, dtype=features.dtype)
     counts = edge.class_counts(jnp.sum(members, axis=0), "the count of each class in labels")
     return ClassStats(counts, jnp.dot(members.T, features) / counts[:, None])
@@ -51,7 +51,7 @@ def centroid_graph(centroids: jax.Array) -> jax.Array:
     K = centroids.shape[0]
     square = jnp.sum((centroids[:, None] - centroids[None]) ** 2, axis=-1)
     median = jnp.median(square[np.triu_indices(K, 1)])
-    edge.positive("the median squared distance of centroids", median)
+    edge.check_positive("the median squared distance of centroids", median)
     weights = jnp.where(np.eye(K, dtype=bool), 0.0, jnp.exp(-square / median))
     return weights / jnp.max(jnp.sum(weights, axis=1))
 
@@ -61,10 +61,10 @@ def laplacian(weights: jax.Array) -> jax.Array:
     weights = jnp.asarray(weights)
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
         raise ValueError(f"graph weights must have shape [K, K], got {weights.shape}")
-    edge.nonnegative("graph weights", weights)
+    edge.check_nonnegative("graph weights", weights)
     if (known := edge.concrete(weights)) is not None:
         symmetric = np.abs(known - known.T) <= 1e-6 * np.abs(known).max()
-        edge.refuse_unless(symmetric, "graph weights", "symmetric", weights)
+        edge.require(symmetric, "graph weights", "symmetric", weights)
     return jnp.diag(jnp.sum(weights, axis=1)) - weights
 
 
@@ -91,9 +91,9 @@ def capm_matrix(
     Returns:
       `[K, K]`, symmetric and positive definite.
     """
-    edge.positive("lam", lam)
-    edge.nonnegative("gamma", gamma)
-    edge.nonnegative("delta", delta)
+    edge.check_positive("lam", lam)
+    edge.check_nonnegative("gamma", gamma)
+    edge.check_nonnegative("delta", delta)
     K, low_rank = stats.counts.shape[0], edge.real(low_rank)
     if low_rank.ndim != 2 or low_rank.shape[0] != K:
         raise ValueError(f"low_rank must have shape [{K}, r], got {low_rank.shape}")
@@ -102,5 +102,5 @@ def capm_matrix(
     A = A + delta * jnp.diag(tail_diagonal(stats.counts))
     if mean_curvature is None:
         return A
-    edge.positive("mean_curvature", mean_curvature)
+    edge.check_positive("mean_curvature", mean_curvature)
     return A * (mean_curvature * K / jnp.trace(A))

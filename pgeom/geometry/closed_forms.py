@@ -125,8 +125,8 @@ def combine(*terms: tuple[object, Generator]) -> Combination:
         raise ValueError("combine must be given at least one pair (coefficient, generator)")
     flat = []
     for factor, F in terms:
-        edge.scalar("a coefficient", factor)
-        edge.nonnegative("a coefficient", factor)
+        edge.check_scalar("a coefficient", factor)
+        edge.check_nonnegative("a coefficient", factor)
         factor = _number(factor)
         flat += [(factor * c, part) for c, part in parts(_checked(F))]
     return Combination(tuple(c for c, _ in flat), tuple(as_pytree(F) for _, F in flat))
@@ -134,8 +134,8 @@ def combine(*terms: tuple[object, Generator]) -> Combination:
 
 def rescale(F: Generator, factor) -> ClosedGenerator:
     """c·F for c > 0, of the kind of F where F is one of the library's."""
-    edge.scalar("factor", factor)
-    edge.positive("factor", factor)
+    edge.check_scalar("factor", factor)
+    edge.check_positive("factor", factor)
     factor = _number(factor)
     return F.rescaled(factor) if isinstance(F, ClosedGenerator) else combine((factor, F))
 

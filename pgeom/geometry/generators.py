@@ -98,8 +98,8 @@ _tsallis_term.defjvp(_tsallis_term_jvp, symbolic_zeros=True)
 
 def tsallis(alpha) -> Tsallis:
     """The negative Tsallis entropy of order α > 0."""
-    edge.scalar("alpha", alpha)
-    edge.positive("alpha", alpha)
+    edge.check_scalar("alpha", alpha)
+    edge.check_positive("alpha", alpha)
     return Tsallis(alpha)
 
 

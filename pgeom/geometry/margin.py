@@ -35,7 +35,7 @@ def smooth_margin(p: jax.Array, y: jax.Array, *, tau) -> jax.Array:
         competitors = jax.nn.logsumexp(jnp.where(mine, -jnp.inf, p / tau))
         return jnp.sum(jnp.where(mine, p, 0.0)) - tau * competitors
 
-    return edge.over_examples(example, name="p")(p, y)
+    return edge.lift_examples(example, name="p")(p, y)
 
 
 def margin_range(K: int, *, tau) -> tuple[jax.Array, jax.Array]:
@@ -73,7 +73,7 @@ def expected_penalty(p: jax.Array, eta: jax.Array, *, tau, kappa, nu) -> jax.Arr
         margins = p - tau * _log_sums_of_others(p / tau)
         return jnp.sum(eta * _of_margin(margins, kappa, nu))
 
-    return edge.over_pairs(jax.vmap(pair), ("p", "eta"))(p, eta)
+    return edge.lift_pairs(jax.vmap(pair), ("p", "eta"))(p, eta)
 
 
 def penalty_range(K: int, *, tau, kappa, nu) -> tuple[jax.Array, jax.Array]:
@@ -97,15 +97,15 @@ def anneal(step, *, beta0, horizon, power=1.0) -> jax.Array:
 
 def check(*, tau=1.0, nu=1.0) -> None:
     """Refuse a smoothing or a softness that is not positive."""
-    edge.positive("tau", tau)
-    edge.positive("nu", nu)
+    edge.check_positive("tau", tau)
+    edge.check_positive("nu", nu)
 
 
 def check_annealing(*, beta0, horizon, power) -> None:
     """Refuse a schedule that Eq. (apms-loss) does not allow."""
-    edge.nonnegative("beta0", beta0)
-    edge.positive("horizon", horizon)
-    edge.positive("power", power)
+    edge.check_nonnegative("beta0", beta0)
+    edge.check_positive("horizon", horizon)
+    edge.check_positive("power", power)
 
 
 def _log_sums_of_others(x):

@@ -36,7 +36,7 @@ class Quadratic(ClosedGenerator):
         )
 
     def _half_square(self, d):
-        edge.same_classes("A", self.A.shape[-1], d.shape[-1])
+        edge.check_same_classes("A", self.A.shape[-1], d.shape[-1])
         A = jnp.asarray(self.A, d.dtype)
         return _half_square((A + A.T) / 2, d)
 
@@ -77,13 +77,13 @@ def quadratic(A) -> Quadratic:
         raise ValueError(f"A must have shape [K, K] with K >= 2, got {A.shape}")
     if (known := edge.concrete(A)) is not None:
         size = np.abs(known).max()
-        edge.refuse_unless(np.abs(known - known.T) <= 1e-6 * size, "A", "symmetric", A)
+        edge.require(np.abs(known - known.T) <= 1e-6 * size, "A", "symmetric", A)
         basis = simplex.tangent_basis(len(known))
         spectrum = np.linalg.eigvalsh(known)
-        edge.refuse_unless(spectrum > -1e-6 * size, "A", "free of negative eigenvalues", spectrum)
+        edge.require(spectrum > -1e-6 * size, "A", "free of negative eigenvalues", spectrum)
         spectrum = np.linalg.eigvalsh(basis.T @ known @ basis)
         must = "positive definite on the tangent space"
-        edge.refuse_unless(spectrum > 1e-7 * size, "A", must, spectrum)
+        edge.require(spectrum > 1e-7 * size, "A", must, spectrum)
     return Quadratic(A)
 
 
@@ -133,7 +133,7 @@ class Hyperbolic(ClosedGenerator):
 
     def _like(self, p: jax.Array) -> "Hyperbolic":
         """Itself in the dtype of p, which must be of as many classes."""
-        edge.same_classes("w", self.w.shape[-1], p.shape[-1])
+        edge.check_same_classes("w", self.w.shape[-1], p.shape[-1])
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, p.dtype), self)
 
 
@@ -159,15 +159,15 @@ def hyperbolic(*, lam, a, rho, w, b, scale=1.0) -> Hyperbolic:
             raise ValueError(
                 f"{name} must be a scalar or have shape {w.shape[:1]}, got {value.shape}"
             )
-    edge.scalar("lam", lam)
-    edge.scalar("scale", scale)
-    edge.positive("lam", lam)
-    edge.nonnegative("a", a)
-    edge.positive("rho", rho)
-    edge.positive("scale", scale)
+    edge.check_scalar("lam", lam)
+    edge.check_scalar("scale", scale)
+    edge.check_positive("lam", lam)
+    edge.check_nonnegative("a", a)
+    edge.check_positive("rho", rho)
+    edge.check_positive("scale", scale)
     if (known := edge.concrete(w)) is not None:
         norms = np.linalg.norm(known, axis=1)
-        edge.refuse_unless(norms <= 1 + 1e-6, "w", "of row norms at most 1", norms)
+        edge.require(norms <= 1 + 1e-6, "w", "of row norms at most 1", norms)
     ridges = {name: jnp.broadcast_to(value, w.shape[:1]) for name, value in ridges.items()}
     lam, scale = jnp.asarray(lam, w.dtype), jnp.asarray(scale, w.dtype)
     return Hyperbolic(lam=lam, w=w, scale=scale, **ridges)

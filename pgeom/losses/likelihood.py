@@ -27,7 +27,7 @@ def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
     return _cross_entropy(logits, labels)
 
 
-_cross_entropy = edge.over_targets(
+_cross_entropy = edge.lift_targets(
     jax.vmap(softmax.cross_entropy), jax.vmap(softmax.expected_cross_entropy)
 )
 
@@ -49,7 +49,7 @@ def label_smoothing(logits: jax.Array, labels: jax.Array, *, epsilon=0.1) -> jax
         likelihood = softplus(log_odds_against(logits, label))
         return (1 - epsilon) * likelihood - epsilon * jnp.mean(jax.nn.log_softmax(logits))
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def focal(logits: jax.Array, labels: jax.Array, *, gamma=2.0) -> jax.Array:
@@ -66,13 +66,13 @@ def focal(logits: jax.Array, labels: jax.Array, *, gamma=2.0) -> jax.Array:
     Returns:
       `[...]`.
     """
-    edge.nonnegative("gamma", gamma)
+    edge.check_nonnegative("gamma", gamma)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         return jnp.exp(-gamma * softplus(-u)) * softplus(u)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def poly1(logits: jax.Array, labels: jax.Array, *, epsilon=1.0) -> jax.Array:
@@ -87,15 +87,15 @@ def poly1(logits: jax.Array, labels: jax.Array, *, epsilon=1.0) -> jax.Array:
       `[...]`.
     """
     if (known := edge.concrete(epsilon)) is not None:
-        edge.refuse_unless(known >= -1, "epsilon", "at least -1", epsilon)
+        edge.require(known >= -1, "epsilon", "at least -1", epsilon)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         return softplus(u) + epsilon * jnp.exp(-softplus(-u))
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def _fraction(name, value):
     if (known := edge.concrete(value)) is not None:
-        edge.refuse_unless((known >= 0) & (known <= 1), name, "in [0, 1]", value)
+        edge.require((known >= 0) & (known <= 1), name, "in [0, 1]", value)

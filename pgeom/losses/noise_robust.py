@@ -27,12 +27,12 @@ def mean_absolute_error(logits: jax.Array, labels: jax.Array, *, scale=2.0) -> j
     Returns:
       `[...]`.
     """
-    edge.positive("scale", scale)
+    edge.check_positive("scale", scale)
 
     def example(logits, label):
         return scale * complement(log_odds_against(logits, label))
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def generalized_cross_entropy(logits: jax.Array, labels: jax.Array, *, q=0.7) -> jax.Array:
@@ -47,12 +47,12 @@ def generalized_cross_entropy(logits: jax.Array, labels: jax.Array, *, q=0.7) ->
       `[...]`.
     """
     if (known := edge.concrete(q)) is not None:
-        edge.refuse_unless((known > 0) & (known <= 1), "q", "in (0, 1]", q)
+        edge.require((known > 0) & (known <= 1), "q", "in (0, 1]", q)
 
     def example(logits, label):
         return -expm1(-q * softplus(log_odds_against(logits, label))) / q
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def symmetric_cross_entropy(
@@ -70,16 +70,16 @@ def symmetric_cross_entropy(
     Returns:
       `[...]`.
     """
-    edge.nonnegative("alpha", alpha)
-    edge.nonnegative("beta", beta)
+    edge.check_nonnegative("alpha", alpha)
+    edge.check_nonnegative("beta", beta)
     if (known := edge.concrete(A)) is not None:
-        edge.refuse_unless(known < 0, "A", "negative", A)
+        edge.require(known < 0, "A", "negative", A)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         return alpha * softplus(u) - beta * A * complement(u)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def active_passive(logits: jax.Array, labels: jax.Array, *, alpha=1.0, beta=1.0) -> jax.Array:
@@ -94,15 +94,15 @@ def active_passive(logits: jax.Array, labels: jax.Array, *, alpha=1.0, beta=1.0)
     Returns:
       `[...]`.
     """
-    edge.nonnegative("alpha", alpha)
-    edge.nonnegative("beta", beta)
+    edge.check_nonnegative("alpha", alpha)
+    edge.check_nonnegative("beta", beta)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         normalised = softplus(u) / -jnp.sum(jax.nn.log_softmax(logits))
         return alpha * normalised + beta * complement(u)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def complement(u: jax.Array) -> jax.Array:

@@ -31,7 +31,7 @@ def class_balanced_cross_entropy(
       `[...]`.
     """
     if (known := edge.concrete(beta)) is not None:
-        edge.refuse_unless((known >= 0) & (known < 1), "beta", "in [0, 1)", beta)
+        edge.require((known >= 0) & (known < 1), "beta", "in [0, 1)", beta)
     counts = _counts(class_counts, logits)
     weights = (1 - beta) / -jnp.expm1(counts * jnp.log(jnp.asarray(beta, counts.dtype)))
     weights = weights / jnp.mean(weights)
@@ -39,7 +39,7 @@ def class_balanced_cross_entropy(
     def example(logits, label):
         return pick(weights, label) * cross_entropy(logits, label)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def balanced_softmax(logits: jax.Array, labels: jax.Array, *, class_counts) -> jax.Array:
@@ -68,7 +68,7 @@ def logit_adjustment(logits: jax.Array, labels: jax.Array, *, class_counts, tau=
     Returns:
       `[...]`.
     """
-    edge.nonnegative("tau", tau)
+    edge.check_nonnegative("tau", tau)
     counts = _counts(class_counts, logits)
     return _shifted(logits, labels, tau * jnp.log(counts / jnp.sum(counts)))
 
@@ -90,8 +90,8 @@ def ldam(
     Returns:
       `[...]`.
     """
-    edge.nonnegative("max_margin", max_margin)
-    edge.positive("scale", scale)
+    edge.check_nonnegative("max_margin", max_margin)
+    edge.check_positive("scale", scale)
     counts = _counts(class_counts, logits)
     margins = max_margin * (jnp.min(counts) / counts) ** 0.25
 
@@ -99,7 +99,7 @@ def ldam(
         moved = logits - margins * vertex(label, logits.shape[-1], logits.dtype)
         return cross_entropy(scale * moved, label)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def _counts(class_counts, logits) -> jax.Array:
@@ -115,4 +115,4 @@ def _counts(class_counts, logits) -> jax.Array:
 
 
 def _shifted(logits, labels, shift):
-    return edge.over_examples(lambda z, y: cross_entropy(z + shift, y))(logits, labels)
+    return edge.lift_examples(lambda z, y: cross_entropy(z + shift, y))(logits, labels)

@@ -32,8 +32,8 @@ def on_logits(score: Score, temperature=1.0) -> Loss:
       `loss(logits[..., K], labels) -> [...]`. Labels are integers `[...]`, or soft targets
       `[..., K]`, for which the value is the expected score. A logit of −∞ rules its class out.
     """
-    edge.scalar("temperature", temperature)
-    edge.positive("temperature", temperature)
+    edge.check_scalar("temperature", temperature)
+    edge.check_positive("temperature", temperature)
     if isinstance(score, BregmanScore):
         at_labels, at_targets = score.of_logits_at_labels, score.of_logits_at_targets
     else:
@@ -43,7 +43,7 @@ def on_logits(score: Score, temperature=1.0) -> Loss:
     def tempered(at: Callable) -> Callable:
         return lambda logits, labels: at(logits / jnp.asarray(temperature, logits.dtype), labels)
 
-    return edge.over_targets(tempered(at_labels), tempered(at_targets))
+    return edge.lift_targets(tempered(at_labels), tempered(at_targets))
 
 
 def brier(logits: jax.Array, labels: jax.Array) -> jax.Array:
@@ -101,7 +101,7 @@ def apms(
     def at_targets(logits, targets):
         return margin.expected_penalty(jax.nn.softmax(logits), targets, **constants)
 
-    penalty = edge.over_targets(at_labels, at_targets)
+    penalty = edge.lift_targets(at_labels, at_targets)
 
     def loss(logits, labels, step):
         beta = margin.anneal(step, beta0=beta0, horizon=horizon, power=power)

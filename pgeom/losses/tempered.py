@@ -30,15 +30,15 @@ def bi_tempered(logits: jax.Array, labels: jax.Array, *, t1=0.8, t2=1.2) -> jax.
     Returns:
       `[...]`.
     """
-    edge.refuse_unless(t1 < 2, "t1", "less than 2", t1)
-    edge.positive("t2", t2)
+    edge.require(t1 < 2, "t1", "less than 2", t1)
+    edge.check_positive("t2", t2)
 
     def example(logits, label):
         log_p = _log_tempered_softmax(logits, t2)
         power_sum = jnp.sum(jnp.exp((2 - t1) * log_p))
         return -_tempered_log_of_exp(pick(log_p, label), t1) - (1 - power_sum) / (2 - t1)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def tempered_softmax(logits: jax.Array, *, t) -> jax.Array:

@@ -72,9 +72,9 @@ class BregmanScore:
 
     @cached_property
     def _lifted(self) -> Callable:
-        return edge.lift_targets(self.at_labels, self.at_targets, name="p")
+        return edge.lift_targets(self.score_labels, self.score_targets, name="p")
 
-    def at_labels(self, p: jax.Array, labels: jax.Array) -> jax.Array:
+    def score_labels(self, p: jax.Array, labels: jax.Array) -> jax.Array:
         """D_F(e_y, p), of `p[n, K]` and labels `[n]`."""
 
         def of_part(F):
@@ -84,28 +84,28 @@ class BregmanScore:
 
         return _sum_of_parts(of_part, self.generator, p.dtype)
 
-    def at_targets(self, p: jax.Array, targets: jax.Array) -> jax.Array:
+    def score_targets(self, p: jax.Array, targets: jax.Array) -> jax.Array:
         """E_{Y∼η} D_F(e_Y, p) = D_F(η, p) + E F(e_Y) − F(η), of `p[n, K]` and targets `[n, K]`."""
         divergence = _divergence(self.generator, _from_target, targets, p)
         return divergence + _jensen_gap(self.generator, targets)
 
-    def of_logits_at_labels(self, logits: jax.Array, labels: jax.Array) -> jax.Array:
+    def score_labels_on_logits(self, logits: jax.Array, labels: jax.Array) -> jax.Array:
         """D_F(e_y, softmax(z)), of `logits[n, K]` and labels `[n]`."""
 
         def of_part(F):
             if (form := closed_forms(F).score_on_logits) is not None:
                 return jax.vmap(form)(logits, labels)
-            return BregmanScore(F).at_labels(_softmax(F, logits), labels)
+            return BregmanScore(F).score_labels(_softmax(F, logits), labels)
 
         return _sum_of_parts(of_part, self.generator, logits.dtype)
 
-    def of_logits_at_targets(self, logits: jax.Array, targets: jax.Array) -> jax.Array:
+    def score_targets_on_logits(self, logits: jax.Array, targets: jax.Array) -> jax.Array:
         """E_{Y∼η} D_F(e_Y, softmax(z)), of `logits[n, K]` and targets `[n, K]`."""
 
         def of_part(F):
             if (form := closed_forms(F).divergence_on_logits) is not None:
                 return jax.vmap(form)(targets, logits) + _jensen_gap(F, targets)
-            return BregmanScore(F).at_targets(_softmax(F, logits), targets)
+            return BregmanScore(F).score_targets(_softmax(F, logits), targets)
 
         return _sum_of_parts(of_part, self.generator, logits.dtype)
 

@@ -35,7 +35,7 @@ def on_logits(score: Score, temperature=1.0) -> Loss:
     edge.check_scalar("temperature", temperature)
     edge.check_positive("temperature", temperature)
     if isinstance(score, BregmanScore):
-        at_labels, at_targets = score.of_logits_at_labels, score.of_logits_at_targets
+        at_labels, at_targets = score.score_labels_on_logits, score.score_targets_on_logits
     else:
         floored = jax.vmap(lambda logits: softmax(logits, True))
         at_labels = at_targets = lambda logits, labels: score(floored(logits), labels)
@@ -91,7 +91,7 @@ def apms(
     Returns:
       `loss(logits[..., K], labels, step) -> [...]`; labels `[...]`, or soft targets `[..., K]`.
     """
-    margin.check(tau=tau, nu=nu)
+    margin.check_penalty(tau=tau, nu=nu)
     margin.check_annealing(beta0=beta0, horizon=horizon, power=power)
     core, constants = on_logits(bregman_score(F)), {"tau": tau, "kappa": kappa, "nu": nu}
 

@@ -137,7 +137,7 @@ def _divergence(F: Callable, displace: Callable) -> Callable:
             _, d = displace(target, p)
             return -jnp.sum(_hessian_products(lambda x: F(x, *parameters), p, d) * dot, axis=1)
 
-        def in_others(dots):
+        def slope_in_others(dots):
             # of the definition, which sees kinks: which of the two is right may change with F
             def at_p(target, *parameters):
                 at, (q, d) = lambda x: F(x, *parameters), _displace(displace, target, p)
@@ -145,7 +145,7 @@ def _divergence(F: Callable, displace: Callable) -> Callable:
 
             return pushforward(at_p, [target, *parameters], dots)
 
-        others = ([target_dot, *parameter_dots], in_others)
+        others = ([target_dot, *parameter_dots], slope_in_others)
         return out, sum_of_slopes(out, (p_dot, in_p), others)
 
     divergence.defjvp(divergence_jvp, symbolic_zeros=True)

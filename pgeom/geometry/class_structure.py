@@ -32,7 +32,7 @@ def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
             f"features and labels must have shapes [n, d] and [n], got {features.shape} and "
             f"{labels.shape}"
         )
-    edge.integer_labels(labels, jax.ShapeDtypeStruct((len(labels), K), features.dtype), "one-hot rows")
+    edge.integer_labels(labels, (len(labels), K), "one-hot rows")
     members = jax.nn.one_hot(labels, K, dtype=features.dtype)
     counts = edge.class_counts(jnp.sum(members, axis=0), "the count of each class in labels")
     return ClassStats(counts, jnp.dot(members.T, features) / counts[:, None])

@@ -13,6 +13,7 @@ Array(0.3333333, dtype=float32)
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ from pgeom.geometry.closed_forms import ClosedForms, ClosedGenerator, combine, r
 from pgeom.geometry.derivatives import sum_of_slopes
 from pgeom.geometry.softmax import cross_entropy, log_softmax, softmax
 from pgeom.geometry.structured import Hyperbolic, Quadratic, hyperbolic, quadratic
-from pgeom.geometry.tempered import tempered_log
+from pgeom.geometry.tempered_exponential import tempered_log
 
 __all__ = [
     "Hyperbolic",
@@ -80,6 +81,7 @@ def _tsallis_term(p: jax.Array, alpha: jax.Array) -> jax.Array:
     return jnp.where(p > 0, p * tempered_log(p, 2 - alpha), 0.0)
 
 
+@partial(_tsallis_term.defjvp, symbolic_zeros=True)
 def _tsallis_term_jvp(primals, tangents):
     # By hand because the product rule passes through p^(α−3), which overflows where the second
     # derivative α p^(α−2) does not.
@@ -91,9 +93,6 @@ def _tsallis_term_jvp(primals, tangents):
 
     in_p = (p_dot, lambda dot: (1 + alpha * tempered_log(p, 2 - alpha)) * dot)
     return out, sum_of_slopes(out, in_p, (alpha_dot, in_alpha))
-
-
-_tsallis_term.defjvp(_tsallis_term_jvp, symbolic_zeros=True)
 
 
 def tsallis(alpha) -> Tsallis:
@@ -142,6 +141,7 @@ def _sine_divergence(q: jax.Array, p: jax.Array, d: jax.Array) -> jax.Array:
     return square * jnp.sum(across**2) / (norm * inner)
 
 
+@partial(_sine_divergence.defjvp, symbolic_zeros=True)
 def _sine_divergence_jvp(primals, tangents):
     # By hand because autodiff cannot know that H(p)p = 0: the slope −H(p)d is that of q alone, and
     # the shorter of the two loses nothing. d moves with q and p and has no slope of its own.
@@ -154,9 +154,6 @@ def _sine_divergence_jvp(primals, tangents):
     return out, sum_of_slopes(
         out, in_p, (q_dot, lambda dot: jnp.sum((q / spherical(q) - p / norm) * dot))
     )
-
-
-_sine_divergence.defjvp(_sine_divergence_jvp, symbolic_zeros=True)
 
 
 spherical = Spherical()

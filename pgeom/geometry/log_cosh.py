@@ -10,7 +10,8 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax.custom_derivatives import SymbolicZero
+
+from pgeom.geometry.derivatives import sum_of_slopes
 
 SMALL = 0.5  # |κ| below which the divergence is taken from series
 LARGE = 40.0  # κ from which e^κ is avoided
@@ -84,13 +85,16 @@ def divergence_to(m: jax.Array, h: jax.Array) -> jax.Array:
 def _divergence_to_jvp(primals, tangents):
     # By hand because the other terms of the slope in h cancel only on paper.
     (m, h), (m_dot, h_dot) = primals, tangents
-    out_dot = jnp.zeros_like(h)
-    if not isinstance(h_dot, SymbolicZero):
+    out = divergence_to(m, h)
+
+    def slope_in_h(dot):
         S = _smaller_probability(m - h)
-        out_dot += 4 * S * (1 - S) * h * h_dot
-    if not isinstance(m_dot, SymbolicZero):
-        out_dot += jax.jvp(lambda v: divergence(v, h), (m - h,), (m_dot,))[1]
-    return divergence_to(m, h), out_dot
+        return 4 * S * (1 - S) * h * dot
+
+    def slope_in_m(dot):
+        return jax.jvp(lambda v: divergence(v, h), (m - h,), (dot,))[1]
+
+    return out, sum_of_slopes(out, (h_dot, slope_in_h), (m_dot, slope_in_m))
 
 
 def _expm1_minus(x: jax.Array) -> jax.Array:

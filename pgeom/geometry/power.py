@@ -18,11 +18,13 @@ to 1. With L = log(q/p), β = α − 1 and R(x) = (eˣ − 1)/x it is
 Array([5.003e-07], dtype=float32)
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
 from pgeom.geometry.derivatives import sum_of_slopes
-from pgeom.geometry.tempered import expm1, expm1_ratio
+from pgeom.geometry.tempered_exponential import expm1, expm1_ratio
 
 NEAR = 0.5  # |1 − p/q| below which log(q/p) is taken from the difference
 
@@ -43,6 +45,7 @@ def divergence(q: jax.Array, d: jax.Array, log_p: jax.Array, alpha: jax.Array) -
     return _value(q, d, log_p, jnp.broadcast_to(jnp.asarray(alpha, q.dtype), q.shape))
 
 
+@partial(divergence.defjvp, symbolic_zeros=True)
 def _divergence_jvp(primals, tangents):
     # By hand because the other terms of the slope in p cancel only on paper: it is −α p^{α−2} d.
     # d moves with q and p and has no slope of its own.
@@ -72,9 +75,6 @@ def _divergence_jvp(primals, tangents):
         (q_dot, in_q),
         (alpha_dot, in_alpha),
     )
-
-
-divergence.defjvp(_divergence_jvp, symbolic_zeros=True)
 
 
 def _value(q, d, log_p, alpha):

@@ -7,6 +7,7 @@ Array(0.00216, dtype=float32)
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -55,15 +56,13 @@ def _half_square(A, d):
     return 0.5 * jnp.dot(d, jnp.dot(A, d))
 
 
+@partial(_half_square.defjvp, symbolic_zeros=True)
 def _half_square_jvp(primals, tangents):
     # By hand because autodiff cannot know that A is symmetric, and multiplies by Aᵀ as well.
     (A, d), (A_dot, d_dot) = primals, tangents
     out = _half_square(A, d)
     in_d = (d_dot, lambda dot: jnp.dot(jnp.dot(A, d), dot))
     return out, sum_of_slopes(out, in_d, (A_dot, lambda dot: 0.5 * jnp.dot(d, jnp.dot(dot, d))))
-
-
-_half_square.defjvp(_half_square_jvp, symbolic_zeros=True)
 
 
 def quadratic(A) -> Quadratic:

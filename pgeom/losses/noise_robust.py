@@ -13,7 +13,7 @@ from jax.nn import softplus
 
 from pgeom import edge
 from pgeom.geometry.softmax import log_odds_against
-from pgeom.geometry.tempered import expm1
+from pgeom.geometry.tempered_exponential import expm1
 
 
 def mean_absolute_error(logits: jax.Array, labels: jax.Array, *, scale=2.0) -> jax.Array:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from pgeom import edge
 from pgeom.geometry.simplex import argmax_mask, pick
-from pgeom.geometry.tempered import expm1, expm1_ratio, log_of_tempered_exp
+from pgeom.geometry.tempered_exponential import expm1, expm1_ratio, log_tempered_exp
 
 MOST_STEPS = 64  # of the normaliser's Newton iteration, which needs one to eleven
 
@@ -86,8 +86,8 @@ def _normaliser_below(z, t):
 
         def newton(state):
             steps, lam, _ = state
-            p = jnp.exp(log_of_tempered_exp(z - lam, t))
-            of_top = expm1(log_of_tempered_exp(-lam, t))  # less one
+            p = jnp.exp(log_tempered_exp(z - lam, t))
+            of_top = expm1(log_tempered_exp(-lam, t))  # less one
             excess = jnp.sum(jnp.where(top, 0.0, p)) + of_top  # Σp − 1
             # p^t = p/p^{1−t}, where p^{1−t} is linear in λ, and p = 0 where that is negative
             slope = jnp.sum(p / jnp.where(p > 0, 1 + (1 - t) * (z - lam), 1.0)) / (1 + excess)
@@ -104,14 +104,14 @@ def _normaliser_below(z, t):
         # ∂λ/∂z_k = p_k^t / Σ_j p_j^t, the escort distribution.
         (z,), (z_dot,) = primals, tangents
         lam = solve(z)
-        escort = jax.nn.softmax(t * log_of_tempered_exp(z - lam, t))
+        escort = jax.nn.softmax(t * log_tempered_exp(z - lam, t))
         return lam, jnp.dot(escort, z_dot)
 
     return solve(z)
 
 
 def _log_tempered_softmax(logits, t):
-    return log_of_tempered_exp(logits - normaliser(logits, t), t)
+    return log_tempered_exp(logits - normaliser(logits, t), t)
 
 
 def _tempered_log_of_exp(x, t):

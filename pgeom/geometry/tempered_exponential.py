@@ -13,7 +13,8 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax.custom_derivatives import SymbolicZero
+
+from pgeom.geometry.derivatives import sum_of_slopes
 
 
 @jax.custom_jvp
@@ -49,10 +50,12 @@ def tempered_log(x: jax.Array, t: jax.Array) -> jax.Array:
 def _tempered_log_jvp(primals, tangents):
     # By hand because x^{−t} is also right at x = 0, where the chain rule through log x is 0·∞.
     (x, t), (x_dot, t_dot) = primals, tangents
-    out_dot = jnp.zeros_like(x) if isinstance(x_dot, SymbolicZero) else x ** (-t) * x_dot
-    if not isinstance(t_dot, SymbolicZero):
-        out_dot += jax.jvp(lambda t: _tempered_log(x, t), (t,), (t_dot,))[1]
-    return tempered_log(x, t), out_dot
+    out = tempered_log(x, t)
+
+    def slope_in_t(dot):
+        return jax.jvp(lambda t: _tempered_log(x, t), (t,), (dot,))[1]
+
+    return out, sum_of_slopes(out, (x_dot, lambda dot: x ** (-t) * dot), (t_dot, slope_in_t))
 
 
 def _tempered_log(x, t):
@@ -62,7 +65,7 @@ def _tempered_log(x, t):
     return jnp.where(near_one, log_x * expm1_ratio(s * log_x), expm1(safe * log_x) / safe)
 
 
-def log_of_tempered_exp(x: jax.Array, t: float) -> jax.Array:
+def log_tempered_exp(x: jax.Array, t: float) -> jax.Array:
     """log exp_t(x) = log1p((1 − t)x)/(1 − t), and −∞ outside the support."""
     if t == 1:
         return x

@@ -10,21 +10,22 @@ dimensions, computes 16-bit input in 32 bits, and rejects bad arguments with a m
 Array([2., 0.], dtype=float32)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Num
 
-from pgeom.types import Labels
+from pgeom.types import Labels, Numbers
 
 SUM_TOLERANCE = 2e-3  # probabilities may have been rounded to three digits
 
 
-def require(condition: ArrayLike, name: str, must: str, value: ArrayLike) -> None:
+def require(
+    condition: bool | np.bool | np.ndarray | Array, name: str, must: str, value: Numbers
+) -> None:
     """Raise a ValueError about the argument `name` unless `condition` holds everywhere.
 
     A traced condition cannot be inspected, and passes.
@@ -34,24 +35,24 @@ def require(condition: ArrayLike, name: str, must: str, value: ArrayLike) -> Non
         raise ValueError(f"{name} must be {must}, got {' '.join(shown.split())}")
 
 
-def concrete(value: ArrayLike) -> np.ndarray | None:
+def concrete(value: Numbers) -> np.ndarray | None:
     """`value` as a float64 NumPy array, or None if it is traced."""
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value, np.float64)
 
 
-def check_positive(name: str, value: ArrayLike) -> None:
+def check_positive(name: str, value: Numbers) -> None:
     """Raise unless the value is finite and > 0."""
     if (known := concrete(value)) is not None:
         require((known > 0) & np.isfinite(known), name, "positive and finite", value)
 
 
-def check_nonnegative(name: str, value: ArrayLike) -> None:
+def check_nonnegative(name: str, value: Numbers) -> None:
     """Raise unless the value is finite and ≥ 0."""
     if (known := concrete(value)) is not None:
         require((known >= 0) & np.isfinite(known), name, "nonnegative and finite", value)
 
 
-def check_scalar(name: str, value: ArrayLike) -> None:
+def check_scalar(name: str, value: Numbers) -> None:
     """Raise unless the value is a single number."""
     if np.shape(value) != ():
         raise ValueError(f"{name} must be a scalar, got shape {np.shape(value)}")
@@ -69,9 +70,7 @@ def check_same_classes(name: str, own: int, K: int) -> None:
         raise ValueError(f"{name} must be of K = {K} classes, got K = {own}")
 
 
-def class_counts(
-    counts: ArrayLike | Sequence[float], name: str = "class_counts"
-) -> Num[Array, " K"]:
+def class_counts(counts: Numbers, name: str = "class_counts") -> Num[Array, " K"]:
     """Class counts as an array `[K]` of positive numbers."""
     array = jnp.asarray(counts)
     if array.ndim != 1:
@@ -80,13 +79,13 @@ def class_counts(
     return array
 
 
-def real(value: ArrayLike | Sequence) -> Float[Array, "..."]:
+def real(value: Numbers) -> Float[Array, "..."]:
     """`value` as a floating-point array: in its own dtype, or the default one for integers."""
     array = jnp.asarray(value)
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
 
 
-def vectors(name: str, value: ArrayLike | Sequence) -> Float[Array, "*batch K"]:
+def vectors(name: str, value: Numbers) -> Float[Array, "*batch K"]:
     """`value` as a floating-point array `[..., K]` with K ≥ 2."""
     array = jnp.asarray(value)
     if not jnp.issubdtype(array.dtype, jnp.floating):
@@ -96,7 +95,7 @@ def vectors(name: str, value: ArrayLike | Sequence) -> Float[Array, "*batch K"]:
     return array
 
 
-def probabilities(name: str, value: ArrayLike | Sequence) -> Float[Array, "*batch K"]:
+def probabilities(name: str, value: Numbers) -> Float[Array, "*batch K"]:
     """`value` as a floating-point array `[..., K]` of rows that are nonnegative and sum to one.
 
     Rounding errors pass, and so does a row with a NaN, which a diverged run may produce and which

@@ -15,14 +15,21 @@ one is refused with a message that says what is expected.
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Integer, Shaped
+
+Number: TypeAlias = int | float | np.number
+"""A number that is known while tracing."""
 
 Vectors: TypeAlias = Shaped[ArrayLike, "*batch K"]
 """Probabilities or logits with the class axis last, as JAX or NumPy arrays."""
 
-Labels: TypeAlias = ArrayLike | Sequence[Any]
-"""Integer labels `[...]`, or soft targets `[..., K]` where they are accepted; lists, too."""
+Numbers: TypeAlias = ArrayLike | Sequence[Any]
+"""Anything that NumPy makes an array of numbers."""
+
+Labels: TypeAlias = Numbers
+"""Integer labels `[...]`, or soft targets `[..., K]` where they are accepted."""
 
 Label: TypeAlias = Integer[ArrayLike, ""]
 """The label of one example."""

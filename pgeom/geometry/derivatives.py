@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 Tangent: TypeAlias = Any
@@ -29,7 +30,7 @@ Tangent: TypeAlias = Any
 
 
 def sum_of_slopes(
-    out: Float[Array, "*shape"], *terms: tuple[Tangent | list[Tangent], Callable]
+    out: Float[ArrayLike, "*shape"], *terms: tuple[Tangent | list[Tangent], Callable]
 ) -> Float[Array, "*shape"]:
     """Σ rule(tangent) over the pairs `(tangent, rule)` whose tangent is not known to be zero.
 

@@ -12,11 +12,14 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry import log_cosh, simplex
-from pgeom.geometry.closed_forms import ClosedForms, ClosedGenerator
+from pgeom.geometry.closed_forms import ClosedForms, ClosedGenerator, Parameter
 from pgeom.geometry.derivatives import sum_of_slopes
+from pgeom.types import Numbers
 
 
 @jax.tree_util.register_dataclass
@@ -24,9 +27,9 @@ from pgeom.geometry.derivatives import sum_of_slopes
 class Quadratic(ClosedGenerator):
     """F(p) = ½ (p − u)ᵀA(p − u) with u the centre of the simplex, Eq. (capm-generator)."""
 
-    A: jax.Array
+    A: Parameter
 
-    def __call__(self, p: jax.Array) -> jax.Array:
+    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
         return self._half_square(p - 1 / p.shape[-1])
 
     @property
@@ -46,7 +49,7 @@ class Quadratic(ClosedGenerator):
         A = jnp.asarray(self.A, dtype)
         return 0.5 * (jnp.diag(A) - 2 * jnp.mean(A, axis=1) + jnp.mean(A))
 
-    def rescaled(self, factor) -> "Quadratic":
+    def rescaled(self, factor: ArrayLike) -> "Quadratic":
         return Quadratic(self.A * factor)
 
 
@@ -61,11 +64,12 @@ def _half_square_jvp(primals, tangents):
     # By hand because autodiff cannot know that A is symmetric, and multiplies by Aᵀ as well.
     (A, d), (A_dot, d_dot) = primals, tangents
     out = _half_square(A, d)
-    in_d = (d_dot, lambda dot: jnp.dot(jnp.dot(A, d), dot))
-    return out, sum_of_slopes(out, in_d, (A_dot, lambda dot: 0.5 * jnp.dot(d, jnp.dot(dot, d))))
+    d_term = (d_dot, lambda dot: jnp.dot(jnp.dot(A, d), dot))
+    A_term = (A_dot, lambda dot: 0.5 * jnp.dot(d, jnp.dot(dot, d)))
+    return out, sum_of_slopes(out, d_term, A_term)
 
 
-def quadratic(A) -> Quadratic:
+def quadratic(A: Numbers) -> Quadratic:
     """The quadratic generator of a symmetric matrix `A[K, K]`.
 
     A must be positive semidefinite, and definite on the tangent space {x : Σx = 0}: only then is
@@ -94,31 +98,31 @@ class Hyperbolic(ClosedGenerator):
     F(p) = s[ λ/2 ‖p − u‖² + Σ_r a_r ρ_r² log cosh((w_rᵀp − b_r)/ρ_r) ]
     """
 
-    lam: jax.Array
-    a: jax.Array
-    rho: jax.Array
-    w: jax.Array
-    b: jax.Array
-    scale: jax.Array
+    lam: Parameter
+    a: Parameter
+    rho: Parameter
+    w: Parameter
+    b: Parameter
+    scale: Parameter
 
-    def __call__(self, p: jax.Array) -> jax.Array:
+    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
         F = self._like(p)
         ridges = F.a * F.rho**2 * log_cosh.log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
         return F.scale * (F.lam / 2 * jnp.sum((p - 1 / p.shape[-1]) ** 2) + jnp.sum(ridges))
 
     @property
     def closed_forms(self) -> ClosedForms:
-        """The sum of the divergences of its parts; at a vertex, w·q is a column of w."""
+        """Sums of the divergences of the parts; at a vertex, w·q is a column of w."""
         return ClosedForms(
             divergence=lambda q, p, d: self._divergence(jnp.dot(self._like(d).w, q), d),
             vertex_divergence=lambda label, p, d: self._divergence(self._like(d).w[:, label], d),
             vertex_values=self._vertex_values,
         )
 
-    def _divergence(self, ahead, d):
+    def _divergence(self, w_q, d):
         """From w·q `[R]` and d `[K]`."""
         F = self._like(d)
-        m, h = (ahead - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
+        m, h = (w_q - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
         ridges = F.a * F.rho**2 * log_cosh.divergence_to(m, h)
         return F.scale * (F.lam / 2 * jnp.sum(d**2) + jnp.sum(ridges))
 
@@ -127,23 +131,31 @@ class Hyperbolic(ClosedGenerator):
         ridges = log_cosh.log_cosh((F.w - F.b[:, None]) / F.rho[:, None])
         return F.scale * (F.lam / 2 * (1 - 1 / K) + jnp.dot(F.a * F.rho**2, ridges))
 
-    def rescaled(self, factor) -> "Hyperbolic":
+    def rescaled(self, factor: ArrayLike) -> "Hyperbolic":
         return replace(self, scale=self.scale * factor)
 
-    def _like(self, p: jax.Array) -> "Hyperbolic":
-        """Itself in the dtype of p, which must be of as many classes."""
+    def _like(self, p: Array) -> "Hyperbolic":
+        """The same generator in the dtype of p, after checking the number of classes."""
         edge.check_same_classes("w", self.w.shape[-1], p.shape[-1])
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, p.dtype), self)
 
 
-def hyperbolic(*, lam, a, rho, w, b, scale=1.0) -> Hyperbolic:
+def hyperbolic(
+    *,
+    lam: ArrayLike,
+    a: Numbers,
+    rho: Numbers,
+    w: Numbers,
+    b: Numbers,
+    scale: ArrayLike = 1.0,
+) -> Hyperbolic:
     """The hyperbolic generator of R ridges over K classes.
 
     Args:
       lam: λ > 0, the quadratic part.
       a: a_r ≥ 0, `[R]` or a scalar for all ridges.
       rho: ρ_r > 0, the widths, `[R]` or a scalar.
-      w: the directions, `[R, K]`, each of norm at most one.
+      w: the directions, `[R, K]`, each with norm at most one.
       b: the offsets, `[R]` or a scalar.
       scale: s > 0.
     """

@@ -2,7 +2,7 @@
 
     log_t(x) = (x^{1−t} − 1)/(1 − t),   exp_t(x) = [1 + (1 − t)x]₊^{1/(1−t)}
 
-Both go through expm1 and log1p, so that t → 1 loses nothing.
+Both use expm1 and log1p, so that no digits are lost as t → 1.
 
 >>> import jax.numpy as jnp
 >>> tempered_log(jnp.array([0.25]), jnp.array([1.0]))
@@ -13,24 +13,26 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from pgeom.geometry.derivatives import sum_of_slopes
+from pgeom.types import Number
 
 
 @jax.custom_jvp
-def expm1(x: jax.Array) -> jax.Array:
+def expm1(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """eˣ − 1."""
     return jnp.expm1(x)
 
 
 @expm1.defjvp
 def _expm1_jvp(primals, tangents):
-    # By hand because JAX takes the derivative as expm1(x) + 1, which is rounding for x ≪ 0.
+    # By hand because JAX computes the derivative as expm1(x) + 1, which is all rounding for x ≪ 0.
     (x,), (x_dot,) = primals, tangents
     return expm1(x), jnp.exp(x) * x_dot
 
 
-def expm1_ratio(x: jax.Array) -> jax.Array:
+def expm1_ratio(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """(eˣ − 1)/x, smooth through 0."""
     small = jnp.abs(x) < 0.5
     series = jnp.ones_like(x)
@@ -41,14 +43,14 @@ def expm1_ratio(x: jax.Array) -> jax.Array:
 
 
 @jax.custom_jvp
-def tempered_log(x: jax.Array, t: jax.Array) -> jax.Array:
+def tempered_log(x: Float[Array, "*shape"], t: Float[Array, "..."]) -> Float[Array, "*shape"]:
     """log_t(x) for x > 0, smooth in x and in t, through t = 1 too."""
     return _tempered_log(x, t)
 
 
 @partial(tempered_log.defjvp, symbolic_zeros=True)
 def _tempered_log_jvp(primals, tangents):
-    # By hand because x^{−t} is also right at x = 0, where the chain rule through log x is 0·∞.
+    # By hand because x^{−t} is right at x = 0 as well, where the chain rule through log x is 0·∞.
     (x, t), (x_dot, t_dot) = primals, tangents
     out = tempered_log(x, t)
 
@@ -65,7 +67,7 @@ def _tempered_log(x, t):
     return jnp.where(near_one, log_x * expm1_ratio(s * log_x), expm1(safe * log_x) / safe)
 
 
-def log_tempered_exp(x: jax.Array, t: float) -> jax.Array:
+def log_tempered_exp(x: Float[Array, "*shape"], t: Number) -> Float[Array, "*shape"]:
     """log exp_t(x) = log1p((1 − t)x)/(1 − t), and −∞ outside the support."""
     if t == 1:
         return x

@@ -1,41 +1,43 @@
-"""Options for XLA, where the version that is installed has them.
+"""XLA compiler options, each used only where the installed version supports it.
 
->>> known({"xla_of_no_version": True})
+>>> supported({"xla_of_no_version": True})
 {}
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, wraps
 
 import jax
 
-# Sums over a few classes are several times as fast in XLA's own loops as in the library that it
-# hands them to on a CPU, and the matrix products of a small network are no slower. Sums over
-# thousands of classes may be slower.
-OWN_LOOPS = {"xla_cpu_experimental_ynn_fusion_type": ""}
-# For programs that run once: what XLA saves there is less than the time it takes to save it.
-# One thread each: eigenvalue calls in a loop that share a pool of two have been seen to wait for
-# each other for ever.
-QUICK = {
+# On a CPU, XLA hands sums to a library that is several times slower than XLA's own loops when the
+# sum is over a few classes, and no faster for the matrix products of a small network. For sums over
+# thousands of classes the library may win.
+CPU_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
+# For programs that run once: optimising them takes longer than it saves. One thread each, because
+# eigenvalue calls in a loop that share a pool of two threads have been seen to deadlock.
+QUICK_OPTIONS = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_backend_optimization_level": 0,
     "xla_cpu_multi_thread_eigen": False,
 }
 
+Option = str | int | float | bool
 
-def known(options: dict) -> dict:
-    """Those of the options that this version of XLA has."""
-    return {name: value for name, value in options.items() if _is_known(name, value)}
+
+def supported(options: Mapping[str, Option]) -> dict[str, Option]:
+    """The subset of the options that this version of XLA supports."""
+    return {name: value for name, value in options.items() if _is_supported(name, value)}
 
 
 def quick_jit(function: Callable, **options) -> Callable:
-    """`jax.jit(function, **options)` for a program that runs once, compiled with `QUICK`."""
-    compiled = cache(lambda: jax.jit(function, compiler_options=known(QUICK), **options))
-    return wraps(function)(lambda *args, **kwargs: compiled()(*args, **kwargs))
+    """`jax.jit(function, **options)` for a program that runs once: see `QUICK_OPTIONS`."""
+    # deferred to the first call, because testing for support compiles a program
+    jitted = cache(lambda: jax.jit(function, compiler_options=supported(QUICK_OPTIONS), **options))
+    return wraps(function)(lambda *args, **kwargs: jitted()(*args, **kwargs))
 
 
 @cache
-def _is_known(name: str, value) -> bool:
+def _is_supported(name: str, value: Option) -> bool:
     try:
         jax.jit(lambda: 0, compiler_options={name: value}).lower().compile()
     except jax.errors.JaxRuntimeError:

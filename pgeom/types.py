@@ -1,55 +1,94 @@
-"""The few shapes that every room agrees on.
+"""The types that every package agrees on.
 
-A *generator* is any convex function of a point of the simplex, a *score* compares a point with
-a label, and a *loss* does the same from logits:
+A *generator* is a convex function on the simplex, a *score* compares a point of the simplex with a
+label, and a *loss* does the same from logits:
 
 >>> import jax.numpy as jnp
 >>> def cubic(p): return jnp.sum(p**3)    # a Generator: p[K] -> scalar
+>>> isinstance(cubic, Generator)
+True
+
+Shapes are those of jaxtyping. What a user passes in is annotated without a dtype, because a wrong
+one is refused with a message that says what is expected.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import jax
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Integer, Shaped
 
-Generator = Callable[[jax.Array], jax.Array]
-"""`F(p[K]) -> scalar`, convex on the simplex."""
+Number: TypeAlias = int | float | np.number
+"""A number that is known while tracing."""
 
-Score = Callable[[jax.Array, jax.Array], jax.Array]
-"""`score(p[..., K], labels) -> [...]`, one value per example.
+Vectors: TypeAlias = Shaped[ArrayLike, "*batch K"]
+"""Probabilities or logits with the class axis last, as JAX or NumPy arrays."""
 
-Labels are integers `[...]`, or soft targets `[..., K]` where a score takes them.
-"""
+Numbers: TypeAlias = ArrayLike | Sequence[Any]
+"""Anything that NumPy makes an array of numbers."""
 
-Loss = Callable[[jax.Array, jax.Array], jax.Array]
-"""`loss(logits[..., K], labels) -> [...]`, one value per example; labels as for a score."""
+Labels: TypeAlias = Numbers
+"""Integer labels `[...]`, or soft targets `[..., K]` where they are accepted."""
+
+Label: TypeAlias = Integer[ArrayLike, ""]
+"""The label of one example."""
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """`F(p[K]) -> scalar`, convex on the simplex."""
+
+    def __call__(self, p: Float[Array, " K"], /) -> Float[Array, ""]: ...
+
+
+@runtime_checkable
+class Score(Protocol):
+    """`score(p[..., K], labels) -> [...]`, one value per example.
+
+    Labels are integers `[...]`, or soft targets `[..., K]` if the score accepts them.
+    """
+
+    def __call__(self, p: Vectors, labels: Labels, /) -> Float[Array, "*batch"]: ...
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """`loss(logits[..., K], labels) -> [...]`, one value per example; labels as for a score."""
+
+    def __call__(self, logits: Vectors, labels: Labels, /) -> Float[Array, "*batch"]: ...
 
 
 class ClassStats(NamedTuple):
-    """What a loss may know of the training partition.
+    """Statistics of the training partition that a loss may depend on.
 
     Attributes:
-      counts: `[K]`, how many training examples carry each observed label.
-      centroids: `[K, d]`, the mean standardised input of each observed label.
+      counts: the number of training examples with each observed label.
+      centroids: the mean standardised input for each observed label.
     """
 
-    counts: jax.Array
-    centroids: jax.Array
+    counts: Float[Array, " K"]
+    centroids: Float[Array, "K d"]
 
 
 class Annealing(NamedTuple):
-    """Where a run stands on its annealing schedule, Eq. (apms-loss).
+    """The position of a run on its annealing schedule, Eq. (apms-loss).
 
     Attributes:
       step: optimiser steps taken, t.
       beta0: the initial coefficient, β₀.
-      horizon: the steps after which the coefficient is zero, T_s.
+      horizon: the number of steps after which the coefficient is zero, T_s.
     """
 
-    step: jax.Array
-    beta0: jax.Array
-    horizon: jax.Array
+    step: Shaped[ArrayLike, ""]
+    beta0: Shaped[ArrayLike, ""]
+    horizon: Shaped[ArrayLike, ""]
 
 
-CatalogueLoss = Callable[[jax.Array, jax.Array, Annealing], jax.Array]
-"""A loss of the catalogue: `loss(logits[..., K], labels[...], annealing) -> [...]`."""
+@runtime_checkable
+class CatalogueLoss(Protocol):
+    """A loss of the catalogue: `loss(logits[..., K], labels[...], annealing) -> [...]`."""
+
+    def __call__(
+        self, logits: Vectors, labels: Labels, annealing: Annealing, /
+    ) -> Float[Array, "*batch"]: ...

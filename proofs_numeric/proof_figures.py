@@ -25,6 +25,7 @@ from pgeom.geometry import bounds, curvature, displacement
 from pgeom.geometry.bregman import bregman_divergence, bregman_score
 from pgeom.geometry.generators import Hyperbolic, Quadratic, shannon, squared_norm
 from pgeom.losses.candidates import hpg_generator
+from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.proper import on_logits
 from pgeom.types import Generator
 from proofs_numeric import configurations, probes, runner

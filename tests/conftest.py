@@ -1,10 +1,15 @@
-"""Strictness for every test: no silent promotion of ranks or dtypes, float64 only where asked."""
+"""Strictness for every test: checked annotations, no silent promotion of ranks or dtypes."""
 
 import gc
 import os
 
 import jax
+import jaxtyping
 import pytest
+
+# Before anything imports pgeom: the annotations of these modules are checked at every call.
+TYPED = ["pgeom.types", "pgeom.edge", "pgeom.compilation", "pgeom.geometry", "pgeom.losses"]
+jaxtyping.install_import_hook(TYPED, "beartype.beartype")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -25,3 +30,11 @@ def x64():
     """Run the test in float64."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def unchecked_annotations():
+    """Call the library as users do, so that a value of the wrong type meets its own message."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -1,4 +1,4 @@
-"""The edge refuses what is no distribution, and lets pass what rounding made of one."""
+"""Rows that are not distributions are rejected; rounding errors are not."""
 
 import jax
 import jax.numpy as jnp

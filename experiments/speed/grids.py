@@ -121,7 +121,7 @@ def kernels(rows: pd.DataFrame) -> Grid:
         for row in rows.itertuples()
     ]
     notes = [
-        "compiled with `pgeom.compilation.OWN_LOOPS`, as the trainer does, optax CE too; as JAX "
+        "compiled with `pgeom.compilation.CPU_OPTIONS`, as the trainer does, optax CE too; as JAX "
         "comes: the ratio with XLA's defaults, for both",
         "memory: what the program takes beyond its inputs and outputs",
     ]

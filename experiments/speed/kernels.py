@@ -14,7 +14,7 @@ import numpy as np
 import optax
 
 import pgeom
-from pgeom.compilation import OWN_LOOPS, known
+from pgeom.compilation import CPU_OPTIONS, supported
 
 SIZES = ((10, 4096), (1_000, 256), (100_000, 16))  # classes, batch
 REPEATS = 101
@@ -37,7 +37,7 @@ def scores(K: int) -> dict:
 
 def measure(K: int, batch: int, repeats: int = REPEATS) -> list[dict]:
     """A row a score: median milliseconds, ratios to the reference, and bytes beyond in and out."""
-    programs = _compiled(K, batch, known(OWN_LOOPS))
+    programs = _compiled(K, batch, supported(CPU_OPTIONS))
     times, ratios = _timed(programs, K, batch, repeats)
     _, usual = _timed(_compiled(K, batch, {}), K, batch, repeats)
     return [

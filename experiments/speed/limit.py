@@ -19,7 +19,7 @@ from jax.sharding import Mesh, PartitionSpec
 from experiments.engine.devices import prepare_devices
 from experiments.speed.job import Job, Member, read
 from experiments.speed.prepare import flop, products
-from pgeom.compilation import OWN_LOOPS, known
+from pgeom.compilation import CPU_OPTIONS, supported
 from pgeom.models.mlp import MLP
 
 REPEATS = 15
@@ -36,7 +36,7 @@ def limit(job: Job, stack: Member) -> float:
     for (rows, inner, columns), times in Counter(shapes).items():
         left = np.ones((devices * runs, rows, inner), np.float32)
         right = np.ones((devices * runs, inner, columns), np.float32)
-        ways = itertools.product((_batched, _in_turn), ({}, known(OWN_LOOPS)))
+        ways = itertools.product((_batched, _in_turn), ({}, supported(CPU_OPTIONS)))
         seconds += times * min(_seconds(*way, mesh, left, right) for way in ways)
     return flop(shapes) * runs * devices / seconds / 1e9
 

@@ -57,7 +57,7 @@ def logit_gradient(F: Generator, K: int, *, temperature=1.0) -> Bound:
     Eq. (logit-gradient); the sharper constant bounds the softmax Jacobian and the displacement
     together, where the paper bounds each alone.
     """
-    edge.positive("temperature", temperature)
+    edge.check_positive("temperature", temperature)
     found = _envelope_of_convex(F, K)
     how = "closed form" if found.how == "exact" else found.how  # an exact M_T, but not attained
     paper = found.M / (math.sqrt(2) * temperature)

@@ -13,9 +13,11 @@ Array(0.64, dtype=float32)
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
 
 from pgeom import edge
 from pgeom.geometry import simplex
@@ -25,12 +27,14 @@ from pgeom.geometry.any_generator import (
     values_at,
     vertex_values,
 )
-from pgeom.geometry.closed_forms import closed_forms, parts
+from pgeom.geometry.closed_forms import closed_forms, sum_over_parts
 from pgeom.geometry.softmax import softmax
-from pgeom.types import Generator, Score
+from pgeom.types import Generator, Labels, Score, Vectors
+
+PairFunction: TypeAlias = Callable[[Vectors, Vectors], Float[Array, "..."]]
 
 
-def bregman_divergence(F: Generator) -> Callable[[jax.Array, jax.Array], jax.Array]:
+def bregman_divergence(F: Generator) -> PairFunction:
     """The Bregman divergence of a generator.
 
     Args:
@@ -40,7 +44,7 @@ def bregman_divergence(F: Generator) -> Callable[[jax.Array, jax.Array], jax.Arr
       `divergence(q[..., K], p[..., K]) -> [...]`, Eq. (bregman). With a conditional distribution
       η as q it is the conditional regret, Lemma (regret).
     """
-    return edge.over_pairs(jax.jit(lambda q, p: _divergence(F, _from_point, q, p), inline=True))
+    return edge.lift_pairs(jax.jit(lambda q, p: _divergence(F, _from_point, q, p), inline=True))
 
 
 def bregman_score(F: Generator) -> "BregmanScore":
@@ -62,55 +66,61 @@ def bregman_score(F: Generator) -> "BregmanScore":
 class BregmanScore:
     """The score of a generator: ℓ_F(p, y) = D_F(e_y, p), and its mean under a soft target.
 
-    Called, it takes any leading dimensions and checks its arguments; the methods take a batch.
+    Calling it checks the arguments and accepts any leading dimensions; the methods take a batch.
     """
 
     generator: Generator
 
-    def __call__(self, p: jax.Array, labels: jax.Array) -> jax.Array:
+    def __call__(self, p: Vectors, labels: Labels) -> Float[Array, "*batch"]:
         return self._lifted(edge.probabilities("p", p), labels)
 
     @cached_property
     def _lifted(self) -> Callable:
-        return edge.over_targets(self.at_labels, self.at_targets, name="p")
+        return edge.lift_targets(self.score_labels, self.score_targets, name="p")
 
-    def at_labels(self, p: jax.Array, labels: jax.Array) -> jax.Array:
-        """D_F(e_y, p), of `p[n, K]` and labels `[n]`."""
+    def score_labels(self, p: Float[Array, "n K"], labels: Int[Array, " n"]) -> Float[Array, " n"]:
+        """D_F(e_y, p)."""
 
-        def of_part(F):
+        def part_value(F):
             if (form := closed_forms(F).vertex_divergence) is None:
                 return _divergence(F, _from_vertex, labels, p)
             return jax.vmap(form)(labels, p, _from_vertex(labels, p)[1])
 
-        return _sum_of_parts(of_part, self.generator, p.dtype)
+        return sum_over_parts(part_value, self.generator, p.dtype)
 
-    def at_targets(self, p: jax.Array, targets: jax.Array) -> jax.Array:
-        """E_{Y∼η} D_F(e_Y, p) = D_F(η, p) + E F(e_Y) − F(η), of `p[n, K]` and targets `[n, K]`."""
+    def score_targets(
+        self, p: Float[Array, "n K"], targets: Float[Array, "n K"]
+    ) -> Float[Array, " n"]:
+        """E_{Y∼η} D_F(e_Y, p) = D_F(η, p) + E F(e_Y) − F(η)."""
         divergence = _divergence(self.generator, _from_target, targets, p)
         return divergence + _jensen_gap(self.generator, targets)
 
-    def of_logits_at_labels(self, logits: jax.Array, labels: jax.Array) -> jax.Array:
-        """D_F(e_y, softmax(z)), of `logits[n, K]` and labels `[n]`."""
+    def score_labels_on_logits(
+        self, logits: Float[Array, "n K"], labels: Int[Array, " n"]
+    ) -> Float[Array, " n"]:
+        """D_F(e_y, softmax(z))."""
 
-        def of_part(F):
+        def part_value(F):
             if (form := closed_forms(F).score_on_logits) is not None:
                 return jax.vmap(form)(logits, labels)
-            return BregmanScore(F).at_labels(_softmax(F, logits), labels)
+            return BregmanScore(F).score_labels(_softmax(F, logits), labels)
 
-        return _sum_of_parts(of_part, self.generator, logits.dtype)
+        return sum_over_parts(part_value, self.generator, logits.dtype)
 
-    def of_logits_at_targets(self, logits: jax.Array, targets: jax.Array) -> jax.Array:
-        """E_{Y∼η} D_F(e_Y, softmax(z)), of `logits[n, K]` and targets `[n, K]`."""
+    def score_targets_on_logits(
+        self, logits: Float[Array, "n K"], targets: Float[Array, "n K"]
+    ) -> Float[Array, " n"]:
+        """E_{Y∼η} D_F(e_Y, softmax(z))."""
 
-        def of_part(F):
+        def part_value(F):
             if (form := closed_forms(F).divergence_on_logits) is not None:
                 return jax.vmap(form)(targets, logits) + _jensen_gap(F, targets)
-            return BregmanScore(F).at_targets(_softmax(F, logits), targets)
+            return BregmanScore(F).score_targets(_softmax(F, logits), targets)
 
-        return _sum_of_parts(of_part, self.generator, logits.dtype)
+        return sum_over_parts(part_value, self.generator, logits.dtype)
 
 
-def conditional_risk(score: Score) -> Callable[[jax.Array, jax.Array], jax.Array]:
+def conditional_risk(score: Score) -> PairFunction:
     """R(η, p) = E_{Y∼η} score(p, Y), for pairs `(eta[..., K], p[..., K])`."""
     if isinstance(score, BregmanScore):
         return lambda eta, p: score(p, eta)
@@ -120,10 +130,10 @@ def conditional_risk(score: Score) -> Callable[[jax.Array, jax.Array], jax.Array
         every = score(jnp.repeat(p, K, axis=0), jnp.tile(labels, n))
         return jnp.sum(eta * every.reshape(n, K), axis=1)
 
-    return edge.over_pairs(risk, ("eta", "p"))
+    return edge.lift_pairs(risk, ("eta", "p"))
 
 
-def regret(score: Score) -> Callable[[jax.Array, jax.Array], jax.Array]:
+def regret(score: Score) -> PairFunction:
     """R(η, p) − R(η, η), for pairs `(eta[..., K], p[..., K])`; of a Bregman score, D_F(η, p)."""
     if isinstance(score, BregmanScore):
         return bregman_divergence(score.generator)
@@ -134,17 +144,20 @@ def regret(score: Score) -> Callable[[jax.Array, jax.Array], jax.Array]:
 def _divergence(F: Generator, displace: Callable, target, p):
     """D_F(q, p) of a batch, where `displace(target, p)` gives q and d = q − p."""
 
-    def of_part(F):
+    def part_value(F):
         if (form := closed_forms(F).divergence) is None:
             return any_divergence(F, displace)(target, p)
         q, d = displace(target, p)
         return jax.vmap(form)(q, p, d)
 
-    return _sum_of_parts(of_part, F, p.dtype)
+    return sum_over_parts(part_value, F, p.dtype)
 
 
 def _softmax(F: Generator, logits):
-    """softmax of a batch; F without a closed form is differentiated inside the simplex."""
+    """softmax of a batch."""
+    # Without a closed form the score's gradient is that of autodiff next to p, where p_j itself may
+    # have underflowed to zero: the tangent of softmax is then replaced by the one at that point, or
+    # their product would be 0·∞.
     floored = closed_forms(F).divergence is None
     return jax.vmap(lambda z: softmax(z, floored))(logits)
 
@@ -164,10 +177,5 @@ def _from_target(targets, p):
 def _jensen_gap(F: Generator, eta):
     """E_{Y∼η} F(e_Y) − F(η) ≥ 0, the expected score of η itself; exactly zero at a vertex."""
     at_vertices = vertex_values(F, eta.shape[-1], eta.dtype)[None]
-    mean = jnp.sum(eta * jnp.where(eta > 0, at_vertices, 0.0), axis=1)  # 0 · ∞ counts for nothing
+    mean = jnp.sum(eta * jnp.where(eta > 0, at_vertices, 0.0), axis=1)  # 0 · ∞ counts as 0
     return jnp.where(jnp.max(eta, axis=1) >= 1, 0.0, mean - values_at(scalar_function(F), eta))
-
-
-def _sum_of_parts(of_part: Callable, F: Generator, dtype) -> jax.Array:
-    """Σ_i c_i of_part(F_i): divergences and scores are linear in the generator."""
-    return sum(jnp.asarray(c, dtype) * of_part(part) for c, part in parts(F))

@@ -25,7 +25,7 @@ def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
       labels: `[n]`, observed.
       K: the number of classes.
     """
-    edge.number_of_classes(K)
+    edge.check_num_classes(K)
     xp = np if isinstance(features, np.ndarray) else jnp  # on the host nothing is compiled
     features, labels = (features if xp is np else edge.real(features)), xp.asarray(labels)
     if features.ndim != 2 or labels.shape != features.shape[:1]:
@@ -33,7 +33,7 @@ def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
             f"features and labels must have shapes [n, d] and [n], got {features.shape} and "
             f"{labels.shape}"
         )
-    edge.labels_of(labels, jax.ShapeDtypeStruct((len(labels), K), features.dtype), "one-hot rows")
+    edge.integer_labels(labels, (len(labels), K), "one-hot rows")
     members = xp.eye(K, dtype=features.dtype)[labels]
     counts = members.sum(axis=0)
     edge.positive("the count of each class in labels", counts)
@@ -53,7 +53,7 @@ def centroid_graph(centroids: jax.Array) -> jax.Array:
     K = centroids.shape[0]
     square = jnp.sum((centroids[:, None] - centroids[None]) ** 2, axis=-1)
     median = jnp.median(square[np.triu_indices(K, 1)])
-    edge.positive("the median squared distance of centroids", median)
+    edge.check_positive("the median squared distance of centroids", median)
     weights = jnp.where(np.eye(K, dtype=bool), 0.0, jnp.exp(-square / median))
     return weights / jnp.max(jnp.sum(weights, axis=1))
 
@@ -63,10 +63,10 @@ def laplacian(weights: jax.Array) -> jax.Array:
     weights = jnp.asarray(weights)
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
         raise ValueError(f"graph weights must have shape [K, K], got {weights.shape}")
-    edge.nonnegative("graph weights", weights)
+    edge.check_nonnegative("graph weights", weights)
     if (known := edge.concrete(weights)) is not None:
         symmetric = np.abs(known - known.T) <= 1e-6 * np.abs(known).max()
-        edge.refuse_unless(symmetric, "graph weights", "symmetric", weights)
+        edge.require(symmetric, "graph weights", "symmetric", weights)
     return jnp.diag(jnp.sum(weights, axis=1)) - weights
 
 
@@ -93,9 +93,9 @@ def capm_matrix(
     Returns:
       `[K, K]`, symmetric and positive definite.
     """
-    edge.positive("lam", lam)
-    edge.nonnegative("gamma", gamma)
-    edge.nonnegative("delta", delta)
+    edge.check_positive("lam", lam)
+    edge.check_nonnegative("gamma", gamma)
+    edge.check_nonnegative("delta", delta)
     K, low_rank = stats.counts.shape[0], edge.real(low_rank)
     if low_rank.ndim != 2 or low_rank.shape[0] != K:
         raise ValueError(f"low_rank must have shape [{K}, r], got {low_rank.shape}")
@@ -104,5 +104,5 @@ def capm_matrix(
     A = A + delta * jnp.diag(tail_diagonal(stats.counts))
     if mean_curvature is None:
         return A
-    edge.positive("mean_curvature", mean_curvature)
+    edge.check_positive("mean_curvature", mean_curvature)
     return A * (mean_curvature * K / jnp.trace(A))

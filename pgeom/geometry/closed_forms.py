@@ -1,6 +1,6 @@
-"""What may be known of a generator beyond its values, and sums of generators that keep it.
+"""Closed forms that a generator may have, and sums of generators that keep them.
 
-Divergences and scores are linear in the generator. So a sum with nonnegative coefficients keeps
+Divergences and scores are linear in the generator, so a sum with nonnegative coefficients keeps
 every closed form of its parts:
 
 >>> import jax.numpy as jnp
@@ -10,22 +10,28 @@ every closed form of its parts:
 Array(0.5, dtype=float32)
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Array, Float
 
 from pgeom import edge
-from pgeom.types import Generator
+from pgeom.types import Generator, Numbers
+
+Parameter: TypeAlias = Any
+"""A number or an array; as a leaf of a pytree also a tracer, a shape or whatever JAX puts there."""
 
 
 class ClosedForms(NamedTuple):
-    """Forms that need no autodiff and do not cancel; None where there is none.
+    """Formulas that need no autodiff and do not cancel; None where there is none.
 
-    All are for one example, and are differentiated as they stand. d = q − p arrives beside q and
-    p because it is known better than their difference.
+    Each takes one example and is differentiated as written. d = q − p is passed along with q and p
+    because it is known more accurately than their difference.
 
     Attributes:
       divergence: `(q[K], p[K], d[K]) -> D_F(q, p)`.
@@ -42,28 +48,32 @@ class ClosedForms(NamedTuple):
     vertex_values: Callable | None = None
 
 
-class ClosedGenerator:
+class ClosedGenerator(ABC):
     """A generator with closed forms, which composes: `F + G`, `c * F`."""
+
+    @abstractmethod
+    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
+        """F(p)."""
 
     @property
     def closed_forms(self) -> ClosedForms:
         return ClosedForms()
 
-    def rescaled(self, factor) -> "ClosedGenerator":
+    def rescaled(self, factor: ArrayLike) -> "ClosedGenerator":
         """c·F."""
         return combine((factor, self))
 
-    def __add__(self, other: Generator) -> "ClosedGenerator":
+    def __add__(self, other: Any) -> "ClosedGenerator":
         return combine((1.0, self), (1.0, other)) if callable(other) else NotImplemented
 
-    def __radd__(self, other: Generator) -> "ClosedGenerator":
+    def __radd__(self, other: Any) -> "ClosedGenerator":
         return combine((1.0, other), (1.0, self)) if callable(other) else NotImplemented
 
-    def __mul__(self, factor) -> "ClosedGenerator":
+    def __mul__(self, factor: Any) -> "ClosedGenerator":
         return NotImplemented if callable(factor) else rescale(self, factor)
 
     __rmul__ = __mul__
-    __array_ufunc__ = None  # so that a NumPy number times a generator is left to the generator
+    __array_ufunc__ = None  # so that NumPy leaves its number times a generator to the generator
     __jax_array__ = None
 
 
@@ -72,25 +82,25 @@ class ClosedGenerator:
 class Combination(ClosedGenerator):
     """Σ_i c_i F_i."""
 
-    coefficients: tuple
-    generators: tuple
+    coefficients: tuple[Parameter, ...]
+    generators: tuple[Any, ...]
 
-    def __call__(self, p: jax.Array) -> jax.Array:
-        return sum(jnp.asarray(c, p.dtype) * F(p) for c, F in parts(self))
+    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
+        return sum_over_parts(lambda F: F(p), self, p.dtype)
 
-    def rescaled(self, factor) -> "Combination":
+    def rescaled(self, factor: ArrayLike) -> "Combination":
         return Combination(tuple(c * factor for c in self.coefficients), self.generators)
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Annotated(ClosedGenerator):
-    """A function with the closed forms that its author knows."""
+    """A function with the closed forms that its author supplied."""
 
-    function: Generator
-    forms: ClosedForms
+    function: Any
+    forms: Any
 
-    def __call__(self, p: jax.Array) -> jax.Array:
+    def __call__(self, p: Float[Array, " K"]) -> Any:  # `scalar_function` checks what it returns
         return self.function(p)
 
     @property
@@ -99,7 +109,7 @@ class Annotated(ClosedGenerator):
 
 
 def generator(F: Generator, **closed_forms: Callable) -> Annotated:
-    """F with closed forms that its author knows, used in place of autodiff and quadrature.
+    """F with closed forms supplied by its author, used in place of autodiff and quadrature.
 
     Args:
       F: `F(p[K]) -> scalar`, convex.
@@ -115,7 +125,7 @@ def generator(F: Generator, **closed_forms: Callable) -> Annotated:
     return Annotated(as_pytree(_checked(F)), ClosedForms(**forms))
 
 
-def combine(*terms: tuple[object, Generator]) -> Combination:
+def combine(*terms: tuple[Numbers, Generator]) -> Combination:
     """Σ_i c_i F_i, with every closed form of its parts.
 
     Args:
@@ -125,40 +135,48 @@ def combine(*terms: tuple[object, Generator]) -> Combination:
         raise ValueError("combine must be given at least one pair (coefficient, generator)")
     flat = []
     for factor, F in terms:
-        edge.scalar("a coefficient", factor)
-        edge.nonnegative("a coefficient", factor)
+        edge.check_scalar("a coefficient", factor)
+        edge.check_nonnegative("a coefficient", factor)
         factor = _number(factor)
         flat += [(factor * c, part) for c, part in parts(_checked(F))]
     return Combination(tuple(c for c, _ in flat), tuple(as_pytree(F) for _, F in flat))
 
 
-def rescale(F: Generator, factor) -> ClosedGenerator:
-    """c·F for c > 0, of the kind of F where F is one of the library's."""
-    edge.scalar("factor", factor)
-    edge.positive("factor", factor)
+def rescale(F: Generator, factor: Numbers) -> ClosedGenerator:
+    """c·F for c > 0; of the same class as F if F is one of the library's."""
+    edge.check_scalar("factor", factor)
+    edge.check_positive("factor", factor)
     factor = _number(factor)
     return F.rescaled(factor) if isinstance(F, ClosedGenerator) else combine((factor, F))
 
 
-def parts(F: Generator) -> list[tuple[object, Generator]]:
-    """The pairs (c_i, F_i) that F is the sum of; itself, once, if it is not a sum."""
+def parts(F: Generator) -> list[tuple[Parameter, Generator]]:
+    """The pairs (c_i, F_i) that F is the sum of: only (1, F) unless F is a `Combination`."""
     if isinstance(F, Combination):
         return list(zip(F.coefficients, F.generators, strict=True))
     return [(1.0, F)]
 
 
 def closed_forms(F: Generator) -> ClosedForms:
-    """Those of F; none for a plain function, whatever its attributes are called."""
+    """The closed forms of F; none for a plain function, whatever its attributes are called."""
     return F.closed_forms if isinstance(F, ClosedGenerator) else ClosedForms()
 
 
-def _number(factor):
-    """A factor that multiplies floating-point numbers: an integer array would not, strictly."""
+def sum_over_parts(
+    function: Callable[[Generator], Array], F: Generator, dtype: DTypeLike
+) -> Float[Array, "..."]:
+    """Σ_i c_i function(F_i): divergences and scores are linear in the generator."""
+    first, *others = [jnp.asarray(c, dtype) * function(part) for c, part in parts(F)]
+    return sum(others, first)
+
+
+def _number(factor: Numbers) -> int | float | Array:
+    """A floating-point factor: strict promotion would not multiply by an integer array."""
     return factor if isinstance(factor, (int, float)) else edge.real(factor)
 
 
 def as_pytree(F: Callable) -> Callable:
-    """F itself where it is a pytree with its own parameters, else a pytree without any."""
+    """F itself if it is a pytree with parameters, else F as a pytree without any."""
     return jax.tree_util.Partial(F) if jax.tree_util.all_leaves([F]) else F
 
 

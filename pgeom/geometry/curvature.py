@@ -57,14 +57,14 @@ def mean_curvature(F: Generator, K: int, *, key: jax.Array) -> jax.Array:
 
 @mean_curvature.register
 def _(F: Quadratic, K: int, *, key: jax.Array) -> jax.Array:
-    edge.same_classes("F", F.A.shape[0], K)
+    edge.check_same_classes("F", F.A.shape[0], K)
     return jnp.trace(F.A) / K
 
 
 @mean_curvature.register
 def _(F: Hyperbolic, K: int, *, key: jax.Array) -> jax.Array:
     """By trace(H) = s[λK + Σ_r a_r sech²(v_r)‖w_r‖²]: no K×K matrix for each draw."""
-    edge.same_classes("F", F.w.shape[1], K)
+    edge.check_same_classes("F", F.w.shape[1], K)
     points = simplex.uniform(key, K, DRAWS).astype(F.w.dtype)
     v = (jnp.dot(points, F.w.T) - F.b[None]) / F.rho[None]
     sech2 = jnp.mean(1 - jnp.tanh(v) ** 2, axis=0)
@@ -78,5 +78,5 @@ def _(F: Combination, K: int, *, key: jax.Array) -> jax.Array:
 
 def match_curvature(F: Generator, K: int, *, target, key: jax.Array) -> Generator:
     """F rescaled so that its mean curvature over the same draws is `target`."""
-    edge.positive("target", target)
+    edge.check_positive("target", target)
     return rescale(F, target / mean_curvature(F, K, key=key))

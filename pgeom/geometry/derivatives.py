@@ -1,49 +1,55 @@
-"""What derivative rules written by hand share.
+"""Helpers for derivative rules written by hand.
 
-A rule made with `defjvp(..., symbolic_zeros=True)` is told which of its inputs do not move, and
-does no work for those.
+A rule registered with `defjvp(..., symbolic_zeros=True)` can see which of its tangents are zero
+without being computed. These helpers skip the work for those.
 
+>>> from functools import partial
 >>> import jax
 >>> @jax.custom_jvp
 ... def product(x, y): return x * y
->>> def product_jvp(primals, tangents):
+>>> @partial(product.defjvp, symbolic_zeros=True)
+... def product_jvp(primals, tangents):
 ...     (x, y), (x_dot, y_dot) = primals, tangents
 ...     out = product(x, y)
 ...     return out, sum_of_slopes(out, (x_dot, lambda dot: y * dot), (y_dot, lambda dot: x * dot))
->>> _ = product.defjvp(product_jvp, symbolic_zeros=True)
 >>> float(jax.grad(product)(2.0, 3.0))
 3.0
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+Tangent: TypeAlias = Any
+"""An array, or what JAX passes for a tangent that is zero or that belongs to an integer."""
 
 
-def sum_of_slopes(out: jax.Array, *terms: tuple[object, Callable]) -> jax.Array:
+def sum_of_slopes(
+    out: Float[ArrayLike, "*shape"], *terms: tuple[Tangent | list[Tangent], Callable]
+) -> Float[Array, "*shape"]:
     """Σ rule(tangent) over the pairs `(tangent, rule)` whose tangent is not known to be zero.
 
     Args:
       out: the output of the function, for its shape and dtype.
-      terms: a tangent, or a list of them for a rule that takes the list; in a list, those known
-        to be zero arrive as None.
+      terms: pairs of a tangent and a rule that is linear in it. A tangent may be a list; its rule
+        then takes the list, with None for those known to be zero.
 
     Returns:
       The tangent of `out`.
     """
-    total = jnp.zeros_like(out)
-    for tangent, rule in terms:
-        if isinstance(tangent, (list, tuple)):
-            moving = [None if isinstance(t, SymbolicZero) else t for t in tangent]
-            total = total + rule(moving) if any(t is not None for t in moving) else total
-        elif not isinstance(tangent, SymbolicZero):
-            total = total + rule(tangent)
-    return total
+    moving = [(_nonzero(tangent), rule) for tangent, rule in terms]
+    slopes = [rule(tangent) for tangent, rule in moving if tangent is not None]
+    return sum(slopes[1:], slopes[0]) if slopes else jnp.zeros_like(out)
 
 
-def pushforward(function: Callable, primals: list, tangents: list) -> jax.Array:
+def pushforward(
+    function: Callable, primals: Sequence[Any], tangents: Sequence[Tangent]
+) -> Float[Array, "..."]:
     """The tangent of `function(*primals)`, where a tangent of None is zero and costs nothing."""
     moving = [i for i, tangent in enumerate(tangents) if tangent is not None]
 
@@ -53,5 +59,12 @@ def pushforward(function: Callable, primals: list, tangents: list) -> jax.Array:
             arguments[i] = value
         return function(*arguments)
 
-    live = [primals[i] for i in moving], [tangents[i] for i in moving]
-    return jax.jvp(restricted, *live)[1]
+    return jax.jvp(restricted, [primals[i] for i in moving], [tangents[i] for i in moving])[1]
+
+
+def _nonzero(tangent: Tangent | list[Tangent]) -> Tangent | list[Tangent] | None:
+    """The tangent, or None if it, or every one in the list, is known to be zero."""
+    if not isinstance(tangent, list):
+        return None if isinstance(tangent, SymbolicZero) else tangent
+    moving = [_nonzero(one) for one in tangent]
+    return moving if any(one is not None for one in moving) else None

@@ -47,14 +47,14 @@ def _(F: SquaredNorm, K: int) -> Envelope:
 @known_envelope.register
 def _(F: Quadratic, K: int) -> Envelope:
     known = np.asarray(F.A, np.float64)
-    edge.same_classes("F", known.shape[0], K)
+    edge.check_same_classes("F", known.shape[0], K)
     full, tangent = np.linalg.eigvalsh(known), _tangent_spectrum(known)
     return Envelope(*map(float, (full[0], full[-1], tangent[0], tangent[-1])), "exact")
 
 
 @known_envelope.register
 def _(F: Hyperbolic, K: int) -> Envelope:
-    edge.same_classes("F", F.w.shape[1], K)
+    edge.check_same_classes("F", F.w.shape[1], K)
     F = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), F)
     low, high = sech2_range(F)
     full = F.scale * (F.lam + np.sum(F.a * np.sum(F.w**2, axis=1)))

@@ -53,7 +53,7 @@ def find(F: Generator, K: int) -> Findings:
 
     An object of a user's class may change between two calls, and is searched again.
     """
-    edge.number_of_classes(K)
+    edge.check_num_classes(K)
     if not (hasattr(F, "__name__") or isinstance(F, ClosedGenerator)):
         return _find((lambda p: F(p)) if jax.tree_util.all_leaves([F]) else F, int(K))
     key = id(F), int(K)

@@ -1,8 +1,8 @@
 """Convex generators on the simplex: each is a function `F(p[K]) -> scalar`.
 
 Parameterised generators are callables that are also pytrees: they can be vmapped over seeds and
-differentiated in their parameters. They know closed forms of their divergences, and sums and
-multiples of them keep those. A user's generator is any function.
+differentiated with respect to their parameters. They have closed forms of their divergences, which
+sums and multiples keep. A user's generator is any function.
 
 >>> import jax.numpy as jnp
 >>> brier_generator = quadratic(2 * jnp.eye(3))
@@ -13,17 +13,26 @@ Array(0.3333333, dtype=float32)
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry import power, simplex
-from pgeom.geometry.closed_forms import ClosedForms, ClosedGenerator, combine, rescale
+from pgeom.geometry.closed_forms import (
+    ClosedForms,
+    ClosedGenerator,
+    Parameter,
+    combine,
+    rescale,
+)
 from pgeom.geometry.derivatives import sum_of_slopes
 from pgeom.geometry.softmax import cross_entropy, log_softmax, softmax
 from pgeom.geometry.structured import Hyperbolic, Quadratic, hyperbolic, quadratic
-from pgeom.geometry.tempered import tempered_log
+from pgeom.geometry.tempered_exponential import tempered_log
+from pgeom.types import Numbers
 
 __all__ = [
     "Hyperbolic",
@@ -45,9 +54,9 @@ __all__ = [
 class Tsallis(ClosedGenerator):
     """F(p) = (Σ p^α − 1)/(α − 1), written Σ p log_{2−α} p; α → 1 is Shannon, α = 2 is Brier."""
 
-    alpha: jax.Array
+    alpha: Parameter
 
-    def __call__(self, p: jax.Array) -> jax.Array:
+    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
         return jnp.sum(_tsallis_term(p, jnp.asarray(self.alpha, p.dtype)))
 
     @property
@@ -68,7 +77,7 @@ class Tsallis(ClosedGenerator):
         )
 
     def _divergence_on_logits(self, q, logits):
-        """From log p, which does not underflow as p does; a logit of −∞ may make it infinite."""
+        """From log p, which does not underflow with p; a logit of −∞ may make it infinite."""
         d = simplex.displacement(q, softmax(logits))
         value = jnp.sum(power.divergence(q, d, log_softmax(logits), self.alpha))
         ruled_out = jnp.any((q > 0) & (logits == -jnp.inf)) & (jnp.asarray(self.alpha) <= 1)
@@ -76,30 +85,28 @@ class Tsallis(ClosedGenerator):
 
 
 @jax.custom_jvp
-def _tsallis_term(p: jax.Array, alpha: jax.Array) -> jax.Array:
+def _tsallis_term(p, alpha):
     return jnp.where(p > 0, p * tempered_log(p, 2 - alpha), 0.0)
 
 
+@partial(_tsallis_term.defjvp, symbolic_zeros=True)
 def _tsallis_term_jvp(primals, tangents):
-    # By hand because the product rule passes through p^(α−3), which overflows where the second
-    # derivative α p^(α−2) does not.
+    # By hand because the product rule involves p^(α−3), which overflows where the second derivative
+    # α p^(α−2) does not.
     (p, alpha), (p_dot, alpha_dot) = primals, tangents
     out = _tsallis_term(p, alpha)
 
-    def in_alpha(dot):
+    def slope_in_alpha(dot):
         return p * jax.jvp(lambda a: tempered_log(p, 2 - a), (alpha,), (dot,))[1]
 
-    in_p = (p_dot, lambda dot: (1 + alpha * tempered_log(p, 2 - alpha)) * dot)
-    return out, sum_of_slopes(out, in_p, (alpha_dot, in_alpha))
+    p_term = (p_dot, lambda dot: (1 + alpha * tempered_log(p, 2 - alpha)) * dot)
+    return out, sum_of_slopes(out, p_term, (alpha_dot, slope_in_alpha))
 
 
-_tsallis_term.defjvp(_tsallis_term_jvp, symbolic_zeros=True)
-
-
-def tsallis(alpha) -> Tsallis:
+def tsallis(alpha: Numbers) -> Tsallis:
     """The negative Tsallis entropy of order α > 0."""
-    edge.scalar("alpha", alpha)
-    edge.positive("alpha", alpha)
+    edge.check_scalar("alpha", alpha)
+    edge.check_positive("alpha", alpha)
     return Tsallis(alpha)
 
 
@@ -108,7 +115,7 @@ def tsallis(alpha) -> Tsallis:
 class Shannon(ClosedGenerator):
     """F(p) = Σ p log p, the negative entropy; its score is −log p_y, cross-entropy."""
 
-    def __call__(self, p: jax.Array) -> jax.Array:
+    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
         return jnp.sum(jax.scipy.special.xlogy(p, p))
 
     @property
@@ -125,7 +132,7 @@ shannon = Shannon()
 class Spherical(ClosedGenerator):
     """F(p) = ‖p‖₂; its score is 1 − p_y/‖p‖₂, the spherical score."""
 
-    def __call__(self, p: jax.Array) -> jax.Array:
+    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
         return jnp.sqrt(jnp.sum(p**2))
 
     @property
@@ -134,7 +141,7 @@ class Spherical(ClosedGenerator):
 
 
 @jax.custom_jvp
-def _sine_divergence(q: jax.Array, p: jax.Array, d: jax.Array) -> jax.Array:
+def _sine_divergence(q, p, d):
     """‖q‖ − ⟨p, q⟩/‖p‖, from the part of d across q: ‖p‖²‖q‖² − ⟨p, q⟩² = ‖q‖²‖d_⊥‖²."""
     square, norm = jnp.sum(q**2), spherical(p)
     across = d - q * (jnp.sum(q * d) / square)
@@ -142,21 +149,18 @@ def _sine_divergence(q: jax.Array, p: jax.Array, d: jax.Array) -> jax.Array:
     return square * jnp.sum(across**2) / (norm * inner)
 
 
+@partial(_sine_divergence.defjvp, symbolic_zeros=True)
 def _sine_divergence_jvp(primals, tangents):
-    # By hand because autodiff cannot know that H(p)p = 0: the slope −H(p)d is that of q alone, and
-    # the shorter of the two loses nothing. d moves with q and p and has no slope of its own.
+    # By hand because autodiff cannot know that H(p)p = 0, hence −H(p)d = −H(p)q: the shorter of the
+    # two vectors loses no digits. d moves with q and p and has no slope of its own.
     (q, p, d), (q_dot, p_dot, _) = primals, tangents
     out, norm, inner = _sine_divergence(q, p, d), spherical(p), jnp.sum(p * q)
     nearby = 2 * inner**2 > norm**2 * jnp.sum(q**2)
     shorter = jnp.where(nearby, d, q)
     across = shorter - p * (jnp.sum(p * shorter) / norm**2)
-    in_p = (p_dot, lambda dot: -jnp.sum(across * dot) / norm)
-    return out, sum_of_slopes(
-        out, in_p, (q_dot, lambda dot: jnp.sum((q / spherical(q) - p / norm) * dot))
-    )
-
-
-_sine_divergence.defjvp(_sine_divergence_jvp, symbolic_zeros=True)
+    p_term = (p_dot, lambda dot: -jnp.sum(across * dot) / norm)
+    q_term = (q_dot, lambda dot: jnp.sum((q / spherical(q) - p / norm) * dot))
+    return out, sum_of_slopes(out, p_term, q_term)
 
 
 spherical = Spherical()
@@ -167,7 +171,7 @@ spherical = Spherical()
 class SquaredNorm(ClosedGenerator):
     """F(p) = ‖p‖₂²; its score is ‖p − e_y‖₂², the Brier score, for any number of classes."""
 
-    def __call__(self, p: jax.Array) -> jax.Array:
+    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
         return jnp.sum(p**2)
 
     @property

@@ -27,7 +27,7 @@ def smooth_margin(p: jax.Array, y: jax.Array, *, tau) -> jax.Array:
     Returns:
       `[...]`.
     """
-    check(tau=tau)
+    edge.check_positive("tau", tau)
 
     def example(p, label):
         _warn_if_never_positive(p.shape[-1], tau)
@@ -35,7 +35,7 @@ def smooth_margin(p: jax.Array, y: jax.Array, *, tau) -> jax.Array:
         competitors = jax.nn.logsumexp(jnp.where(mine, -jnp.inf, p / tau))
         return jnp.sum(jnp.where(mine, p, 0.0)) - tau * competitors
 
-    return edge.over_examples(example, name="p")(p, y)
+    return edge.lift_examples(example, name="p")(p, y)
 
 
 def margin_range(K: int, *, tau) -> tuple[jax.Array, jax.Array]:
@@ -44,8 +44,8 @@ def margin_range(K: int, *, tau) -> tuple[jax.Array, jax.Array]:
     m_min = −1 − τ log(1 + (K − 2)e^{−1/τ}) at a wrong vertex, free of the overflow of e^{1/τ};
     m_max = 1 − τ log(K − 1) at the right one.
     """
-    edge.number_of_classes(K)
-    check(tau=tau)
+    edge.check_num_classes(K)
+    edge.check_positive("tau", tau)
     _warn_if_never_positive(K, tau)
     return -1 - tau * jnp.log1p((K - 2) * jnp.exp(-1 / tau)), 1 - tau * jnp.log(K - 1.0)
 
@@ -61,24 +61,24 @@ def penalty(p: jax.Array, y: jax.Array, *, tau, kappa, nu) -> jax.Array:
     Returns:
       `[...]`.
     """
-    check(tau=tau, nu=nu)
+    check_penalty(tau=tau, nu=nu)
     return _of_margin(smooth_margin(p, y, tau=tau), kappa, nu)
 
 
 def expected_penalty(p: jax.Array, eta: jax.Array, *, tau, kappa, nu) -> jax.Array:
     """E_{Y∼η} r(p, Y), convex in p, for pairs `(p[..., K], eta[..., K])`; `[...]`."""
-    check(tau=tau, nu=nu)
+    check_penalty(tau=tau, nu=nu)
 
     def pair(p, eta):
         margins = p - tau * _log_sums_of_others(p / tau)
         return jnp.sum(eta * _of_margin(margins, kappa, nu))
 
-    return edge.over_pairs(jax.vmap(pair), ("p", "eta"))(p, eta)
+    return edge.lift_pairs(jax.vmap(pair), ("p", "eta"))(p, eta)
 
 
 def penalty_range(K: int, *, tau, kappa, nu) -> tuple[jax.Array, jax.Array]:
     """The exact (lowest, highest = C_r) penalty over the simplex, Eq. (penalty-bound)."""
-    check(tau=tau, nu=nu)
+    check_penalty(tau=tau, nu=nu)
     low, high = margin_range(K, tau=tau)
     return _of_margin(high, kappa, nu), _of_margin(low, kappa, nu)
 
@@ -95,17 +95,17 @@ def anneal(step, *, beta0, horizon, power=1.0) -> jax.Array:
     return beta0 * left**power
 
 
-def check(*, tau=1.0, nu=1.0) -> None:
-    """Refuse a smoothing or a softness that is not positive."""
-    edge.positive("tau", tau)
-    edge.positive("nu", nu)
+def check_penalty(*, tau, nu) -> None:
+    """Raise unless the smoothing τ and the softness ν are positive."""
+    edge.check_positive("tau", tau)
+    edge.check_positive("nu", nu)
 
 
 def check_annealing(*, beta0, horizon, power) -> None:
     """Refuse a schedule that Eq. (apms-loss) does not allow."""
-    edge.nonnegative("beta0", beta0)
-    edge.positive("horizon", horizon)
-    edge.positive("power", power)
+    edge.check_nonnegative("beta0", beta0)
+    edge.check_positive("horizon", horizon)
+    edge.check_positive("power", power)
 
 
 def _log_sums_of_others(x):

@@ -2,9 +2,9 @@
 
     D_α(q, p) = [q^α − p^α − α p^{α−1}(q − p)]/(α − 1)
 
-It is the share of one class in the divergence of the Tsallis entropy; at α = 1, where x ↦ x log x,
-in that of Shannon's. The formula as it stands cancels where p is close to q and where α is close
-to 1. With L = log(q/p), β = α − 1 and R(x) = (eˣ − 1)/x it is
+It is the contribution of one class to the divergence of the Tsallis entropy; at α = 1, where
+x ↦ x log x, to that of Shannon's. As written, the formula cancels where p is close to q and where
+α is close to 1. With L = log(q/p), β = α − 1 and R(x) = (eˣ − 1)/x it is
 
     p^α Σ_{n≥2} α(1 + α + … + α^{n−2}) Lⁿ/n!        for small |L|, all terms of one sign for q > p
     q^α [L R(−βL) − e^{−βL}(1 − e^{−L})]            for p < q and α ≥ 1
@@ -18,34 +18,45 @@ to 1. With L = log(q/p), β = α − 1 and R(x) = (eˣ − 1)/x it is
 Array([5.003e-07], dtype=float32)
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from pgeom.geometry.derivatives import sum_of_slopes
-from pgeom.geometry.tempered import expm1, expm1_ratio
+from pgeom.geometry.tempered_exponential import expm1, expm1_ratio
 
-NEAR = 0.5  # |1 − p/q| below which log(q/p) is taken from the difference
+NEAR = 0.5  # |1 − p/q| below which log(q/p) is computed from the difference
 
 
 @jax.custom_jvp
-def divergence(q: jax.Array, d: jax.Array, log_p: jax.Array, alpha: jax.Array) -> jax.Array:
+def divergence(
+    q: Float[Array, "*shape"],
+    d: Float[Array, "*shape"],
+    log_p: Float[Array, "*shape"],
+    alpha: ArrayLike,
+) -> Float[Array, "*shape"]:
     """D_α(q, p), elementwise.
 
     Args:
       q: ≥ 0.
-      d: q − p, which may be known better than the difference of the two.
+      d: q − p, which the caller may know more accurately than the difference.
       log_p: log p; −∞ where p is zero, and finite where p has underflowed.
       alpha: α > 0, a scalar.
 
     Returns:
-      As q. Where α < 1 and p is so small that p^{α−1} would overflow, the value next to it.
+      The divergence; where α < 1 and p is so small that p^{α−1} would overflow, that of the
+      smallest p for which it does not.
     """
     return _value(q, d, log_p, jnp.broadcast_to(jnp.asarray(alpha, q.dtype), q.shape))
 
 
+@partial(divergence.defjvp, symbolic_zeros=True)
 def _divergence_jvp(primals, tangents):
-    # By hand because the other terms of the slope in p cancel only on paper: it is −α p^{α−2} d.
-    # d moves with q and p and has no slope of its own.
+    # By hand because the other terms of the slope in p cancel in exact arithmetic only: it is
+    # −α p^{α−2} d. d moves with q and p and has no slope of its own.
     (q, d, log_p, alpha), (q_dot, _, log_p_dot, alpha_dot) = primals, tangents
     wide = jnp.broadcast_to(jnp.asarray(alpha, q.dtype), q.shape)
     out, floored = divergence(q, d, log_p, alpha), _floored(log_p)
@@ -53,28 +64,25 @@ def _divergence_jvp(primals, tangents):
     capped = _capped(floored, wide)
     power = jnp.exp((wide - 1) * capped)  # p^{α−1}
 
-    def in_log_p(dot):
+    def slope_in_log_p(dot):
         return jnp.where(q > 0, -wide * power * d, wide * jnp.exp(wide * floored)) * dot
 
-    def in_q(dot):
-        # α(q^β − p^β)/β, from the larger of the two powers: the ratio to the smaller may overflow
+    def slope_in_q(dot):
+        # α(q^β − p^β)/β, from the larger power: the ratio to the smaller one may overflow
         x = (wide - 1) * L
         larger = jnp.exp((wide - 1) * capped + jnp.maximum(x, 0.0))
         return wide * larger * L * expm1_ratio(-jnp.abs(x)) * dot
 
-    def in_alpha(dot):
+    def slope_in_alpha(dot):
         dots = jnp.broadcast_to(jnp.asarray(dot, q.dtype), q.shape)
         return jax.jvp(lambda a: _value(q, d, log_p, a), (wide,), (dots,))[1]
 
     return out, sum_of_slopes(
         out,
-        (log_p_dot, in_log_p),
-        (q_dot, in_q),
-        (alpha_dot, in_alpha),
+        (log_p_dot, slope_in_log_p),
+        (q_dot, slope_in_q),
+        (alpha_dot, slope_in_alpha),
     )
-
-
-divergence.defjvp(_divergence_jvp, symbolic_zeros=True)
 
 
 def _value(q, d, log_p, alpha):
@@ -83,7 +91,7 @@ def _value(q, d, log_p, alpha):
     L = _log_ratio(present, d, _floored(log_p), alpha)
     small = jnp.abs(L) * jnp.maximum(alpha, 1.0) < 1
     above = L >= 0  # q ≥ p
-    # twice where, so that no derivative sees the branch that is not taken
+    # a second where, so that no derivative sees the branch that is not taken
     S, beta = jnp.where(small, 1.0, jnp.abs(L)), alpha - 1
     R, E = expm1_ratio(-beta * S), expm1(-S)
     tall = jnp.where(alpha < 1, alpha * S * R + expm1(-alpha * S), S * R + (1 - beta * S * R) * E)
@@ -109,7 +117,7 @@ def _series(L, alpha):
 
 
 def _log_ratio(q, d, log_p, alpha):
-    """log(q/p), from the difference where the two are close."""
+    """log(q/p), computed from the difference where the two are close."""
     ratio = d / q
     near = jnp.abs(ratio) < NEAR
     close = -jnp.log1p(-jnp.where(near, ratio, 0.0))
@@ -122,6 +130,6 @@ def _floored(log_p):
 
 
 def _capped(log_p, alpha):
-    """log p, not so low that p^{α−1} overflows. It counts as a constant there."""
+    """log p, but no lower than where p^{α−1} overflows; the bound counts as a constant."""
     most = 0.9 * jnp.log(jnp.finfo(log_p.dtype).max) / jnp.maximum(1 - alpha, 1e-6)
     return log_p + jax.lax.stop_gradient(jnp.maximum(-most - log_p, 0.0))

@@ -1,4 +1,4 @@
-"""From logits to probabilities, their logarithms and odds, without loss next to a vertex.
+"""Probabilities, log-probabilities and log-odds of logits, accurate close to a vertex too.
 
 >>> import jax.numpy as jnp
 >>> cross_entropy(jnp.array([20.0, 0.0]), 0)    # log(1 + e^−20), where p_y itself rounds to one
@@ -9,16 +9,18 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from pgeom.geometry import simplex
+from pgeom.types import Label
 
 
 @jax.custom_jvp
-def log_odds_against(logits: jax.Array, label: jax.Array) -> jax.Array:
-    """u = log(Σ_{j≠y} e^{z_j}) − z_y, the log-odds against a scalar label, of logits `[K]`.
+def log_odds_against(logits: Float[Array, " K"], label: Label) -> Float[Array, ""]:
+    """u = log(Σ_{j≠y} e^{z_j}) − z_y, the log-odds against the label.
 
-    p_y = σ(−u), 1 − p_y = σ(u) and −log p_y = softplus(u), each exact next to p_y = 0 and to
-    p_y = 1; log_softmax is exact only next to 0. A logit of −∞ rules its class out.
+    p_y = σ(−u), 1 − p_y = σ(u) and −log p_y = softplus(u), each accurate near p_y = 0 and p_y = 1
+    alike; log_softmax is accurate only near 0. A logit of −∞ rules its class out.
     """
     top, terms = _terms_of_others(logits, label)
     return top + jnp.log(jnp.sum(terms)) - simplex.pick(logits, label)
@@ -36,24 +38,24 @@ def _log_odds_against_jvp(primals, tangents):
 
 
 def _terms_of_others(logits, label):
-    """The largest logit of the other classes, and e^{z_j} over its exponential for each of them."""
+    """z_m, the largest logit of the other classes, and e^{z_j − z_m} for each of them."""
     others = jnp.where(jnp.arange(logits.shape[-1]) == label, -jnp.inf, logits)
     top = jax.lax.stop_gradient(jnp.max(others))
     top = jnp.where(top > -jnp.inf, top, 0.0)
     return top, jnp.exp(others - top)
 
 
-def cross_entropy(logits: jax.Array, label: jax.Array) -> jax.Array:
-    """−log softmax(z)_y of logits `[K]` and a scalar label; it never rounds p_y to zero or one."""
+def cross_entropy(logits: Float[Array, " K"], label: Label) -> Float[Array, ""]:
+    """−log softmax(z)_y, without rounding p_y to zero or one."""
     return jax.nn.softplus(log_odds_against(logits, label))
 
 
 @jax.custom_jvp
-def expected_cross_entropy(logits: jax.Array, eta: jax.Array) -> jax.Array:
-    """Σ_k η_k (−log softmax(z)_k) of logits `[K]` and a soft target `[K]`, exact at both ends.
+def expected_cross_entropy(logits: Float[Array, " K"], eta: Float[Array, " K"]) -> Float[Array, ""]:
+    """Σ_k η_k (−log softmax(z)_k), without rounding any p_k to zero or one.
 
     With m the largest logit it is Σ_k η_k (z_m − z_k) + log(1 + Σ_{j≠m} e^{z_j − z_m}): no term is
-    negative, and a class of no weight may have a logit of −∞.
+    negative, and a class of weight zero may have a logit of −∞.
     """
     largest = jnp.max(logits)
     behind = jnp.where(eta > 0, largest - logits, 0.0)
@@ -63,7 +65,7 @@ def expected_cross_entropy(logits: jax.Array, eta: jax.Array) -> jax.Array:
 
 @expected_cross_entropy.defjvp
 def _expected_cross_entropy_jvp(primals, tangents):
-    # By hand because the slope p − η is a difference that autodiff rounds next to a vertex.
+    # By hand because autodiff rounds the slope p − η close to a vertex.
     (logits, eta), (logits_dot, eta_dot) = primals, tangents
     slope = -simplex.displacement(eta, softmax(logits))
     out_dot = jnp.sum(slope * logits_dot) - jnp.sum(log_softmax(logits) * eta_dot)
@@ -71,22 +73,22 @@ def _expected_cross_entropy_jvp(primals, tangents):
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
-def softmax(logits: jax.Array, floored: bool = False) -> jax.Array:
-    """softmax(z) `[K]`, differentiated without loss next to a vertex.
+def softmax(logits: Float[Array, " K"], floored: bool = False) -> Float[Array, " K"]:
+    """softmax(z), with a derivative that is accurate close to a vertex.
 
     Args:
-      logits: `[K]`.
-      floored: whether the derivative is that at `simplex.interior(softmax(z))`. A slope that
-        diverges on the boundary then meets a p that is not zero.
+      logits: z.
+      floored: whether to differentiate at `simplex.interior(softmax(z))`, so that a gradient that
+        diverges on the boundary is multiplied by a p that is not zero.
     """
     return jax.nn.softmax(logits)
 
 
 @softmax.defjvp
 def _softmax_jvp(floored, primals, tangents):
-    # By hand because next to a vertex the Jacobian takes off what a score's gradient has in common
-    # over classes by a difference that loses every digit. Moving the entry next to one by minus
-    # what the others move subtracts that class's component first, and exactly.
+    # By hand because close to a vertex the Jacobian removes the common part of a score's gradient
+    # by a difference that loses every digit. Moving the entry close to one by minus the sum of the
+    # others subtracts that class's component first, and exactly.
     (logits,), (logits_dot,) = primals, tangents
     p = softmax(logits, floored)
     inside = jnp.where(logits > -jnp.inf, simplex.interior(p), 0.0) if floored else p
@@ -94,14 +96,14 @@ def _softmax_jvp(floored, primals, tangents):
 
 
 @jax.custom_jvp
-def log_softmax(logits: jax.Array) -> jax.Array:
-    """log softmax(z) `[K]`, differentiated without loss next to a vertex."""
+def log_softmax(logits: Float[Array, " K"]) -> Float[Array, " K"]:
+    """log softmax(z), with a derivative that is accurate close to a vertex."""
     return jax.nn.log_softmax(logits)
 
 
 @log_softmax.defjvp
 def _log_softmax_jvp(primals, tangents):
-    # By hand for the reason of `softmax`.
+    # By hand for the same reason as `softmax`.
     (logits,), (logits_dot,) = primals, tangents
     p = softmax(logits)
     slope = jnp.where(logits > -jnp.inf, logits_dot - jnp.sum(p * logits_dot), 0.0)

@@ -7,15 +7,19 @@ Array(0.00216, dtype=float32)
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry import log_cosh, simplex
-from pgeom.geometry.closed_forms import ClosedForms, ClosedGenerator
+from pgeom.geometry.closed_forms import ClosedForms, ClosedGenerator, Parameter
 from pgeom.geometry.derivatives import sum_of_slopes
+from pgeom.types import Numbers
 
 
 @jax.tree_util.register_dataclass
@@ -23,9 +27,9 @@ from pgeom.geometry.derivatives import sum_of_slopes
 class Quadratic(ClosedGenerator):
     """F(p) = ½ (p − u)ᵀA(p − u) with u the centre of the simplex, Eq. (capm-generator)."""
 
-    A: jax.Array
+    A: Parameter
 
-    def __call__(self, p: jax.Array) -> jax.Array:
+    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
         return self._half_square(p - 1 / p.shape[-1])
 
     @property
@@ -36,7 +40,7 @@ class Quadratic(ClosedGenerator):
         )
 
     def _half_square(self, d):
-        edge.same_classes("A", self.A.shape[-1], d.shape[-1])
+        edge.check_same_classes("A", self.A.shape[-1], d.shape[-1])
         A = jnp.asarray(self.A, d.dtype)
         return _half_square((A + A.T) / 2, d)
 
@@ -45,7 +49,7 @@ class Quadratic(ClosedGenerator):
         A = jnp.asarray(self.A, dtype)
         return 0.5 * (jnp.diag(A) - 2 * jnp.mean(A, axis=1) + jnp.mean(A))
 
-    def rescaled(self, factor) -> "Quadratic":
+    def rescaled(self, factor: ArrayLike) -> "Quadratic":
         return Quadratic(self.A * factor)
 
 
@@ -55,18 +59,17 @@ def _half_square(A, d):
     return 0.5 * jnp.dot(d, jnp.dot(A, d))
 
 
+@partial(_half_square.defjvp, symbolic_zeros=True)
 def _half_square_jvp(primals, tangents):
     # By hand because autodiff cannot know that A is symmetric, and multiplies by Aᵀ as well.
     (A, d), (A_dot, d_dot) = primals, tangents
     out = _half_square(A, d)
-    in_d = (d_dot, lambda dot: jnp.dot(jnp.dot(A, d), dot))
-    return out, sum_of_slopes(out, in_d, (A_dot, lambda dot: 0.5 * jnp.dot(d, jnp.dot(dot, d))))
+    d_term = (d_dot, lambda dot: jnp.dot(jnp.dot(A, d), dot))
+    A_term = (A_dot, lambda dot: 0.5 * jnp.dot(d, jnp.dot(dot, d)))
+    return out, sum_of_slopes(out, d_term, A_term)
 
 
-_half_square.defjvp(_half_square_jvp, symbolic_zeros=True)
-
-
-def quadratic(A) -> Quadratic:
+def quadratic(A: Numbers) -> Quadratic:
     """The quadratic generator of a symmetric matrix `A[K, K]`.
 
     A must be positive semidefinite, and definite on the tangent space {x : Σx = 0}: only then is
@@ -77,13 +80,13 @@ def quadratic(A) -> Quadratic:
         raise ValueError(f"A must have shape [K, K] with K >= 2, got {A.shape}")
     if (known := edge.concrete(A)) is not None:
         size = np.abs(known).max()
-        edge.refuse_unless(np.abs(known - known.T) <= 1e-6 * size, "A", "symmetric", A)
+        edge.require(np.abs(known - known.T) <= 1e-6 * size, "A", "symmetric", A)
         basis = simplex.tangent_basis(len(known))
         spectrum = np.linalg.eigvalsh(known)
-        edge.refuse_unless(spectrum > -1e-6 * size, "A", "free of negative eigenvalues", spectrum)
+        edge.require(spectrum > -1e-6 * size, "A", "free of negative eigenvalues", spectrum)
         spectrum = np.linalg.eigvalsh(basis.T @ known @ basis)
         must = "positive definite on the tangent space"
-        edge.refuse_unless(spectrum > 1e-7 * size, "A", must, spectrum)
+        edge.require(spectrum > 1e-7 * size, "A", must, spectrum)
     return Quadratic(A)
 
 
@@ -95,31 +98,31 @@ class Hyperbolic(ClosedGenerator):
     F(p) = s[ λ/2 ‖p − u‖² + Σ_r a_r ρ_r² log cosh((w_rᵀp − b_r)/ρ_r) ]
     """
 
-    lam: jax.Array
-    a: jax.Array
-    rho: jax.Array
-    w: jax.Array
-    b: jax.Array
-    scale: jax.Array
+    lam: Parameter
+    a: Parameter
+    rho: Parameter
+    w: Parameter
+    b: Parameter
+    scale: Parameter
 
-    def __call__(self, p: jax.Array) -> jax.Array:
+    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
         F = self._like(p)
         ridges = F.a * F.rho**2 * log_cosh.log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
         return F.scale * (F.lam / 2 * jnp.sum((p - 1 / p.shape[-1]) ** 2) + jnp.sum(ridges))
 
     @property
     def closed_forms(self) -> ClosedForms:
-        """The sum of the divergences of its parts; at a vertex, w·q is a column of w."""
+        """Sums of the divergences of the parts; at a vertex, w·q is a column of w."""
         return ClosedForms(
             divergence=lambda q, p, d: self._divergence(jnp.dot(self._like(d).w, q), d),
             vertex_divergence=lambda label, p, d: self._divergence(self._like(d).w[:, label], d),
             vertex_values=self._vertex_values,
         )
 
-    def _divergence(self, ahead, d):
+    def _divergence(self, w_q, d):
         """From w·q `[R]` and d `[K]`."""
         F = self._like(d)
-        m, h = (ahead - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
+        m, h = (w_q - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
         ridges = F.a * F.rho**2 * log_cosh.divergence_to(m, h)
         return F.scale * (F.lam / 2 * jnp.sum(d**2) + jnp.sum(ridges))
 
@@ -128,23 +131,31 @@ class Hyperbolic(ClosedGenerator):
         ridges = log_cosh.log_cosh((F.w - F.b[:, None]) / F.rho[:, None])
         return F.scale * (F.lam / 2 * (1 - 1 / K) + jnp.dot(F.a * F.rho**2, ridges))
 
-    def rescaled(self, factor) -> "Hyperbolic":
+    def rescaled(self, factor: ArrayLike) -> "Hyperbolic":
         return replace(self, scale=self.scale * factor)
 
-    def _like(self, p: jax.Array) -> "Hyperbolic":
-        """Itself in the dtype of p, which must be of as many classes."""
-        edge.same_classes("w", self.w.shape[-1], p.shape[-1])
+    def _like(self, p: Array) -> "Hyperbolic":
+        """The same generator in the dtype of p, after checking the number of classes."""
+        edge.check_same_classes("w", self.w.shape[-1], p.shape[-1])
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, p.dtype), self)
 
 
-def hyperbolic(*, lam, a, rho, w, b, scale=1.0) -> Hyperbolic:
+def hyperbolic(
+    *,
+    lam: ArrayLike,
+    a: Numbers,
+    rho: Numbers,
+    w: Numbers,
+    b: Numbers,
+    scale: ArrayLike = 1.0,
+) -> Hyperbolic:
     """The hyperbolic generator of R ridges over K classes.
 
     Args:
       lam: λ > 0, the quadratic part.
       a: a_r ≥ 0, `[R]` or a scalar for all ridges.
       rho: ρ_r > 0, the widths, `[R]` or a scalar.
-      w: the directions, `[R, K]`, each of norm at most one.
+      w: the directions, `[R, K]`, each with norm at most one.
       b: the offsets, `[R]` or a scalar.
       scale: s > 0.
     """
@@ -159,15 +170,15 @@ def hyperbolic(*, lam, a, rho, w, b, scale=1.0) -> Hyperbolic:
             raise ValueError(
                 f"{name} must be a scalar or have shape {w.shape[:1]}, got {value.shape}"
             )
-    edge.scalar("lam", lam)
-    edge.scalar("scale", scale)
-    edge.positive("lam", lam)
-    edge.nonnegative("a", a)
-    edge.positive("rho", rho)
-    edge.positive("scale", scale)
+    edge.check_scalar("lam", lam)
+    edge.check_scalar("scale", scale)
+    edge.check_positive("lam", lam)
+    edge.check_nonnegative("a", a)
+    edge.check_positive("rho", rho)
+    edge.check_positive("scale", scale)
     if (known := edge.concrete(w)) is not None:
         norms = np.linalg.norm(known, axis=1)
-        edge.refuse_unless(norms <= 1 + 1e-6, "w", "of row norms at most 1", norms)
+        edge.require(norms <= 1 + 1e-6, "w", "of row norms at most 1", norms)
     ridges = {name: jnp.broadcast_to(value, w.shape[:1]) for name, value in ridges.items()}
     lam, scale = jnp.asarray(lam, w.dtype), jnp.asarray(scale, w.dtype)
     return Hyperbolic(lam=lam, w=w, scale=scale, **ridges)

@@ -8,13 +8,16 @@ Array(0.6931472, dtype=float32)
 import jax
 import jax.numpy as jnp
 from jax.nn import softplus
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry import softmax
 from pgeom.geometry.softmax import log_odds_against
+from pgeom.types import Labels, Vectors
 
 
-def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
+def cross_entropy(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
     """−log p_y with p = softmax(z).
 
     Args:
@@ -27,12 +30,14 @@ def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
     return _cross_entropy(logits, labels)
 
 
-_cross_entropy = edge.over_targets(
+_cross_entropy = edge.lift_targets(
     jax.vmap(softmax.cross_entropy), jax.vmap(softmax.expected_cross_entropy)
 )
 
 
-def label_smoothing(logits: jax.Array, labels: jax.Array, *, epsilon=0.1) -> jax.Array:
+def label_smoothing(
+    logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 0.1
+) -> Float[Array, "*batch"]:
     """Cross-entropy against the target (1 − ε)e_y + ε/K (Szegedy et al., 2016).
 
     Args:
@@ -43,20 +48,20 @@ def label_smoothing(logits: jax.Array, labels: jax.Array, *, epsilon=0.1) -> jax
     Returns:
       `[...]`.
     """
-    _fraction("epsilon", epsilon)
+    _check_fraction("epsilon", epsilon)
 
     def example(logits, label):
         likelihood = softplus(log_odds_against(logits, label))
         return (1 - epsilon) * likelihood - epsilon * jnp.mean(jax.nn.log_softmax(logits))
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
-def focal(logits: jax.Array, labels: jax.Array, *, gamma=2.0) -> jax.Array:
+def focal(logits: Vectors, labels: Labels, *, gamma: ArrayLike = 2.0) -> Float[Array, "*batch"]:
     """−(1 − p_y)^γ log p_y (Lin et al., 2017).
 
-    (1 − p_y)^γ is taken in logarithms: 1 − p_y never rounds to zero, where γ < 1 would have no
-    finite gradient.
+    (1 − p_y)^γ is computed from logarithms, so that 1 − p_y never rounds to zero, where the
+    gradient for γ < 1 would not be finite.
 
     Args:
       logits: `[..., K]`.
@@ -66,16 +71,16 @@ def focal(logits: jax.Array, labels: jax.Array, *, gamma=2.0) -> jax.Array:
     Returns:
       `[...]`.
     """
-    edge.nonnegative("gamma", gamma)
+    edge.check_nonnegative("gamma", gamma)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         return jnp.exp(-gamma * softplus(-u)) * softplus(u)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
-def poly1(logits: jax.Array, labels: jax.Array, *, epsilon=1.0) -> jax.Array:
+def poly1(logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 1.0) -> Float[Array, "*batch"]:
     """−log p_y + ε(1 − p_y) (Leng et al., 2022).
 
     Args:
@@ -87,15 +92,15 @@ def poly1(logits: jax.Array, labels: jax.Array, *, epsilon=1.0) -> jax.Array:
       `[...]`.
     """
     if (known := edge.concrete(epsilon)) is not None:
-        edge.refuse_unless(known >= -1, "epsilon", "at least -1", epsilon)
+        edge.require(known >= -1, "epsilon", "at least -1", epsilon)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         return softplus(u) + epsilon * jnp.exp(-softplus(-u))
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
-def _fraction(name, value):
+def _check_fraction(name: str, value: ArrayLike) -> None:
     if (known := edge.concrete(value)) is not None:
-        edge.refuse_unless((known >= 0) & (known <= 1), name, "in [0, 1]", value)
+        edge.require((known >= 0) & (known <= 1), name, "in [0, 1]", value)

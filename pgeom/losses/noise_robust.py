@@ -1,4 +1,4 @@
-"""Losses proposed for noisy labels: bounded, or bounded in part.
+"""Losses proposed for noisy labels: bounded, or with a bounded term.
 
 All are functions of the log-odds u against the label: 1 − p_y = σ(u), −log p_y = softplus(u).
 
@@ -10,14 +10,19 @@ Array(1., dtype=float32)
 import jax
 import jax.numpy as jnp
 from jax.nn import softplus
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry.softmax import log_odds_against
-from pgeom.geometry.tempered import expm1
+from pgeom.geometry.tempered_exponential import expm1
+from pgeom.types import Labels, Vectors
 
 
-def mean_absolute_error(logits: jax.Array, labels: jax.Array, *, scale=2.0) -> jax.Array:
-    """scale·(1 − p_y); at 2 it is ‖e_y − p‖₁ (Ghosh et al., 2017), at 1 the form of APL.
+def mean_absolute_error(
+    logits: Vectors, labels: Labels, *, scale: ArrayLike = 2.0
+) -> Float[Array, "*batch"]:
+    """scale·(1 − p_y): ‖e_y − p‖₁ for scale 2 (Ghosh et al., 2017), the passive term of APL for 1.
 
     Args:
       logits: `[..., K]`.
@@ -27,15 +32,17 @@ def mean_absolute_error(logits: jax.Array, labels: jax.Array, *, scale=2.0) -> j
     Returns:
       `[...]`.
     """
-    edge.positive("scale", scale)
+    edge.check_positive("scale", scale)
 
     def example(logits, label):
         return scale * complement(log_odds_against(logits, label))
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
-def generalized_cross_entropy(logits: jax.Array, labels: jax.Array, *, q=0.7) -> jax.Array:
+def generalized_cross_entropy(
+    logits: Vectors, labels: Labels, *, q: ArrayLike = 0.7
+) -> Float[Array, "*batch"]:
     """(1 − p_y^q)/q: cross-entropy as q → 0, 1 − p_y at q = 1 (Zhang and Sabuncu, 2018).
 
     Args:
@@ -47,17 +54,22 @@ def generalized_cross_entropy(logits: jax.Array, labels: jax.Array, *, q=0.7) ->
       `[...]`.
     """
     if (known := edge.concrete(q)) is not None:
-        edge.refuse_unless((known > 0) & (known <= 1), "q", "in (0, 1]", q)
+        edge.require((known > 0) & (known <= 1), "q", "in (0, 1]", q)
 
     def example(logits, label):
         return -expm1(-q * softplus(log_odds_against(logits, label))) / q
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
 def symmetric_cross_entropy(
-    logits: jax.Array, labels: jax.Array, *, alpha=0.1, beta=1.0, A=-4.0
-) -> jax.Array:
+    logits: Vectors,
+    labels: Labels,
+    *,
+    alpha: ArrayLike = 0.1,
+    beta: ArrayLike = 1.0,
+    A: ArrayLike = -4.0,
+) -> Float[Array, "*batch"]:
     """α·CE − βA(1 − p_y), with A in place of log 0 in the reverse term (Wang et al., 2019).
 
     Args:
@@ -70,19 +82,21 @@ def symmetric_cross_entropy(
     Returns:
       `[...]`.
     """
-    edge.nonnegative("alpha", alpha)
-    edge.nonnegative("beta", beta)
+    edge.check_nonnegative("alpha", alpha)
+    edge.check_nonnegative("beta", beta)
     if (known := edge.concrete(A)) is not None:
-        edge.refuse_unless(known < 0, "A", "negative", A)
+        edge.require(known < 0, "A", "negative", A)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         return alpha * softplus(u) - beta * A * complement(u)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
-def active_passive(logits: jax.Array, labels: jax.Array, *, alpha=1.0, beta=1.0) -> jax.Array:
+def active_passive(
+    logits: Vectors, labels: Labels, *, alpha: ArrayLike = 1.0, beta: ArrayLike = 1.0
+) -> Float[Array, "*batch"]:
     """α·NCE + β(1 − p_y) with NCE = log p_y / Σ_k log p_k (Ma et al., 2020).
 
     Args:
@@ -94,17 +108,17 @@ def active_passive(logits: jax.Array, labels: jax.Array, *, alpha=1.0, beta=1.0)
     Returns:
       `[...]`.
     """
-    edge.nonnegative("alpha", alpha)
-    edge.nonnegative("beta", beta)
+    edge.check_nonnegative("alpha", alpha)
+    edge.check_nonnegative("beta", beta)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         normalised = softplus(u) / -jnp.sum(jax.nn.log_softmax(logits))
         return alpha * normalised + beta * complement(u)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
-def complement(u: jax.Array) -> jax.Array:
-    """1 − p_y = σ(u) as exp(−softplus(−u)): the derivative σ(u)(1 − σ(u)) then rounds nowhere."""
+def complement(u: Float[Array, ""]) -> Float[Array, ""]:
+    """1 − p_y = σ(u) as exp(−softplus(−u)), whose derivative σ(u)(1 − σ(u)) is accurate."""
     return jnp.exp(-softplus(-u))

@@ -1,4 +1,4 @@
-"""Losses that know the class counts of the training partition.
+"""Losses that depend on the class counts of the training partition.
 
 >>> import jax.numpy as jnp
 >>> counts = jnp.array([90, 10])
@@ -6,17 +6,19 @@
 Array(2.3025851, dtype=float32)
 """
 
-import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry.simplex import pick, vertex
 from pgeom.losses.likelihood import cross_entropy
+from pgeom.types import Labels, Numbers, Vectors
 
 
 def class_balanced_cross_entropy(
-    logits: jax.Array, labels: jax.Array, *, class_counts, beta=0.99
-) -> jax.Array:
+    logits: Vectors, labels: Labels, *, class_counts: Numbers, beta: ArrayLike = 0.99
+) -> Float[Array, "*batch"]:
     """w_y·CE with w_k ∝ (1 − β)/(1 − β^{n_k}), of mean one over classes (Cui et al., 2019).
 
     The mean over a batch divides by its size, not by the sum of the weights.
@@ -31,7 +33,7 @@ def class_balanced_cross_entropy(
       `[...]`.
     """
     if (known := edge.concrete(beta)) is not None:
-        edge.refuse_unless((known >= 0) & (known < 1), "beta", "in [0, 1)", beta)
+        edge.require((known >= 0) & (known < 1), "beta", "in [0, 1)", beta)
     counts = _counts(class_counts, logits)
     weights = (1 - beta) / -jnp.expm1(counts * jnp.log(jnp.asarray(beta, counts.dtype)))
     weights = weights / jnp.mean(weights)
@@ -39,10 +41,12 @@ def class_balanced_cross_entropy(
     def example(logits, label):
         return pick(weights, label) * cross_entropy(logits, label)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
-def balanced_softmax(logits: jax.Array, labels: jax.Array, *, class_counts) -> jax.Array:
+def balanced_softmax(
+    logits: Vectors, labels: Labels, *, class_counts: Numbers
+) -> Float[Array, "*batch"]:
     """CE(z + log n) (Ren et al., 2020).
 
     Args:
@@ -56,7 +60,9 @@ def balanced_softmax(logits: jax.Array, labels: jax.Array, *, class_counts) -> j
     return _shifted(logits, labels, jnp.log(_counts(class_counts, logits)))
 
 
-def logit_adjustment(logits: jax.Array, labels: jax.Array, *, class_counts, tau=1.0) -> jax.Array:
+def logit_adjustment(
+    logits: Vectors, labels: Labels, *, class_counts: Numbers, tau: ArrayLike = 1.0
+) -> Float[Array, "*batch"]:
     """CE(z + τ log π), π = n/Σn; at τ = 1 Balanced Softmax up to a constant (Menon et al., 2021).
 
     Args:
@@ -68,14 +74,19 @@ def logit_adjustment(logits: jax.Array, labels: jax.Array, *, class_counts, tau=
     Returns:
       `[...]`.
     """
-    edge.nonnegative("tau", tau)
+    edge.check_nonnegative("tau", tau)
     counts = _counts(class_counts, logits)
     return _shifted(logits, labels, tau * jnp.log(counts / jnp.sum(counts)))
 
 
 def ldam(
-    logits: jax.Array, labels: jax.Array, *, class_counts, max_margin=0.5, scale=8.0
-) -> jax.Array:
+    logits: Vectors,
+    labels: Labels,
+    *,
+    class_counts: Numbers,
+    max_margin: ArrayLike = 0.5,
+    scale: ArrayLike = 8.0,
+) -> Float[Array, "*batch"]:
     """CE(s(z − m_y e_y)), m_k = m_max·n_k^{−1/4}/max_j n_j^{−1/4} (Cao et al., 2019).
 
     For training only: predictions are read from z itself, without margin or scale.
@@ -90,8 +101,8 @@ def ldam(
     Returns:
       `[...]`.
     """
-    edge.nonnegative("max_margin", max_margin)
-    edge.positive("scale", scale)
+    edge.check_nonnegative("max_margin", max_margin)
+    edge.check_positive("scale", scale)
     counts = _counts(class_counts, logits)
     margins = max_margin * (jnp.min(counts) / counts) ** 0.25
 
@@ -99,13 +110,12 @@ def ldam(
         moved = logits - margins * vertex(label, logits.shape[-1], logits.dtype)
         return cross_entropy(scale * moved, label)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
-def _counts(class_counts, logits) -> jax.Array:
-    """The counts in the dtype to compute in, refused unless they are K positive numbers."""
-    counts = edge.class_counts(class_counts)
-    logits = edge.vectors("logits", logits)
+def _counts(class_counts: Numbers, logits: Vectors) -> Float[Array, " K"]:
+    """The counts, checked to be K positive numbers, in the dtype to compute in."""
+    counts, logits = edge.class_counts(class_counts), edge.vectors("logits", logits)
     if counts.shape[0] != logits.shape[-1]:
         raise ValueError(
             f"class_counts must have shape [{logits.shape[-1]}] to go with logits of shape "
@@ -115,4 +125,4 @@ def _counts(class_counts, logits) -> jax.Array:
 
 
 def _shifted(logits, labels, shift):
-    return edge.over_examples(lambda z, y: cross_entropy(z + shift, y))(logits, labels)
+    return edge.lift_examples(lambda z, y: cross_entropy(z + shift, y))(logits, labels)

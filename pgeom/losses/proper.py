@@ -12,41 +12,46 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry import margin
 from pgeom.geometry.bregman import BregmanScore, bregman_score
 from pgeom.geometry.generators import hyperbolic, quadratic, squared_norm
 from pgeom.geometry.softmax import softmax
-from pgeom.types import Generator, Loss, Score
+from pgeom.types import Generator, Labels, Loss, Numbers, Score, Vectors
 
 
-def on_logits(score: Score, temperature=1.0) -> Loss:
+def on_logits(score: Score, temperature: ArrayLike = 1.0) -> Loss:
     """A score of softmax(z/T), as a loss on the logits z.
 
     Args:
-      score: `score(p[..., K], labels) -> [...]`, as `bregman_score` makes it or any other.
+      score: `score(p[..., K], labels) -> [...]`, from `bregman_score` or any other.
       temperature: T > 0.
 
     Returns:
       `loss(logits[..., K], labels) -> [...]`. Labels are integers `[...]`, or soft targets
       `[..., K]`, for which the value is the expected score. A logit of −∞ rules its class out.
     """
-    edge.scalar("temperature", temperature)
-    edge.positive("temperature", temperature)
+    edge.check_scalar("temperature", temperature)
+    edge.check_positive("temperature", temperature)
     if isinstance(score, BregmanScore):
-        at_labels, at_targets = score.of_logits_at_labels, score.of_logits_at_targets
+        label_values = score.score_labels_on_logits
+        target_values = score.score_targets_on_logits
     else:
         floored = jax.vmap(lambda logits: softmax(logits, True))
-        at_labels = at_targets = lambda logits, labels: score(floored(logits), labels)
+        label_values = target_values = lambda logits, labels: score(floored(logits), labels)
 
-    def tempered(at: Callable) -> Callable:
-        return lambda logits, labels: at(logits / jnp.asarray(temperature, logits.dtype), labels)
+    def tempered(values: Callable) -> Callable:
+        return lambda logits, labels: values(
+            logits / jnp.asarray(temperature, logits.dtype), labels
+        )
 
-    return edge.over_targets(tempered(at_labels), tempered(at_targets))
+    return edge.lift_targets(tempered(label_values), tempered(target_values))
 
 
-def brier(logits: jax.Array, labels: jax.Array) -> jax.Array:
+def brier(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
     """Σ_k (p_k − e_{y,k})² (Brier, 1950).
 
     Args:
@@ -62,19 +67,28 @@ def brier(logits: jax.Array, labels: jax.Array) -> jax.Array:
 _brier = on_logits(bregman_score(squared_norm))
 
 
-def capm(A) -> Loss:
+def capm(A: Numbers) -> Loss:
     """The class-aware quadratic loss ½ (e_y − p)ᵀA(e_y − p), Eq. (capm-loss)."""
     return on_logits(bregman_score(quadratic(A)))
 
 
-def hpg(*, lam, a, rho, w, b, scale=1.0) -> Loss:
+def hpg(
+    *, lam: ArrayLike, a: Numbers, rho: Numbers, w: Numbers, b: Numbers, scale: ArrayLike = 1.0
+) -> Loss:
     """The hyperbolic proper loss: the score of the log-cosh ridges of Eq. (hpg-generator)."""
     return on_logits(bregman_score(hyperbolic(lam=lam, a=a, rho=rho, w=w, b=b, scale=scale)))
 
 
 def apms(
-    F: Generator, *, tau, kappa, nu, beta0, horizon, power=1.0
-) -> Callable[[jax.Array, jax.Array, jax.Array], jax.Array]:
+    F: Generator,
+    *,
+    tau: ArrayLike,
+    kappa: ArrayLike,
+    nu: ArrayLike,
+    beta0: ArrayLike,
+    horizon: ArrayLike,
+    power: ArrayLike = 1.0,
+) -> Callable[[Vectors, Labels, ArrayLike], Float[Array, "..."]]:
     """The score of F with an annealed margin penalty, Eq. (apms-loss).
 
     ℓ_F(p, y) + β_t r(p, y),  β_t = β₀(1 − min(t/T_s, 1))^q. For β_t > 0 it is not proper.
@@ -82,7 +96,7 @@ def apms(
     Args:
       F: the generator of the proper core.
       tau: τ > 0, the smoothing of the margin.
-      kappa: κ, the margin asked for.
+      kappa: κ, the required margin.
       nu: ν > 0, the softness of the penalty.
       beta0: β₀ ≥ 0.
       horizon: T_s > 0, in steps.
@@ -91,17 +105,17 @@ def apms(
     Returns:
       `loss(logits[..., K], labels, step) -> [...]`; labels `[...]`, or soft targets `[..., K]`.
     """
-    margin.check(tau=tau, nu=nu)
+    margin.check_penalty(tau=tau, nu=nu)
     margin.check_annealing(beta0=beta0, horizon=horizon, power=power)
     core, constants = on_logits(bregman_score(F)), {"tau": tau, "kappa": kappa, "nu": nu}
 
-    def at_labels(logits, labels):
+    def label_penalties(logits, labels):
         return margin.penalty(jax.nn.softmax(logits), labels, **constants)
 
-    def at_targets(logits, targets):
+    def target_penalties(logits, targets):
         return margin.expected_penalty(jax.nn.softmax(logits), targets, **constants)
 
-    penalty = edge.over_targets(at_labels, at_targets)
+    penalty = edge.lift_targets(label_penalties, target_penalties)
 
     def loss(logits, labels, step):
         beta = margin.anneal(step, beta0=beta0, horizon=horizon, power=power)

@@ -1,22 +1,25 @@
-"""The bi-tempered logistic loss of Amid et al. (2019), with a normaliser that converges.
+"""The bi-tempered logistic loss (Amid et al., 2019), normalised by Newton iteration.
 
 >>> import jax.numpy as jnp
->>> p = tempered_softmax(jnp.array([1.0, 0.0, -1.0]), t=1.5)
->>> bool(abs(jnp.sum(p) - 1) < 1e-6)
-True
+>>> bi_tempered(jnp.array([0.0, 0.0]), jnp.array(1), t1=1.0, t2=1.0)    # cross-entropy, log 2
+Array(0.6931472, dtype=float32)
 """
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry.simplex import argmax_mask, pick
-from pgeom.geometry.tempered import expm1, expm1_ratio, log_of_tempered_exp
+from pgeom.geometry.tempered_exponential import expm1, expm1_ratio, log_tempered_exp
+from pgeom.types import Labels, Number, Vectors
 
-MOST_STEPS = 64  # of the normaliser's Newton iteration, which needs one to eleven
+MAX_STEPS = 64  # of the Newton iteration, which needs one to eleven
 
 
-def bi_tempered(logits: jax.Array, labels: jax.Array, *, t1=0.8, t2=1.2) -> jax.Array:
+def bi_tempered(
+    logits: Vectors, labels: Labels, *, t1: Number = 0.8, t2: Number = 1.2
+) -> Float[Array, "*batch"]:
     """−log_{t1} p_y − (1 − Σ_k p_k^{2−t1})/(2 − t1), with p the tempered softmax at t2.
 
     At t1 = t2 = 1 it is cross-entropy.
@@ -30,39 +33,28 @@ def bi_tempered(logits: jax.Array, labels: jax.Array, *, t1=0.8, t2=1.2) -> jax.
     Returns:
       `[...]`.
     """
-    edge.refuse_unless(t1 < 2, "t1", "less than 2", t1)
-    edge.positive("t2", t2)
+    edge.require(t1 < 2, "t1", "less than 2", t1)
+    edge.check_positive("t2", t2)
 
     def example(logits, label):
-        log_p = _log_tempered_softmax(logits, t2)
+        log_p = log_tempered_softmax(logits, t2)
         power_sum = jnp.sum(jnp.exp((2 - t1) * log_p))
         return -_tempered_log_of_exp(pick(log_p, label), t1) - (1 - power_sum) / (2 - t1)
 
-    return edge.over_examples(example)(logits, labels)
+    return edge.lift_examples(example)(logits, labels)
 
 
-def tempered_softmax(logits: jax.Array, *, t) -> jax.Array:
-    """p_k = exp_t(z_k − λ(z)) with the λ that makes them sum to one.
-
-    Args:
-      logits: `[..., K]`.
-      t: > 0.
-
-    Returns:
-      `[..., K]`.
-    """
-    logits = edge.vectors("logits", logits)
-    work = logits.astype(edge.working_dtype(logits))
-    p = jnp.vectorize(lambda z: jnp.exp(_log_tempered_softmax(z, t)), signature="(k)->(k)")(work)
-    return p.astype(logits.dtype)
+def log_tempered_softmax(logits: Float[Array, " K"], t: Number) -> Float[Array, " K"]:
+    """log exp_t(z_k − λ(z)) with the λ that makes the probabilities sum to one; t > 0."""
+    return log_tempered_exp(logits - normaliser(logits, t), t)
 
 
-def normaliser(logits: jax.Array, t: float) -> jax.Array:
-    """λ(z) with Σ_k exp_t(z_k − λ) = 1, of one example `[K]`; log-sum-exp at t = 1.
+def normaliser(logits: Float[Array, " K"], t: Number) -> Float[Array, ""]:
+    """λ(z) with Σ_k exp_t(z_k − λ) = 1; log-sum-exp at t = 1.
 
-    Newton's iteration on (Σ_k exp_t(z_k − λ))^{1−t}, a generalised mean of terms linear in λ. It
-    is concave (t > 1) or convex (t < 1) in λ, so that from λ = max z every step stays on one
-    side of the root, and where all logits are equal the first step hits it.
+    Newton iteration on (Σ_k exp_t(z_k − λ))^{1−t}, a generalised mean of terms linear in λ. It is
+    concave (t > 1) or convex (t < 1) in λ, so that from λ = max z every step stays on one side of
+    the root, and if all logits are equal, the first step reaches it.
     """
     if t == 1:
         return jax.nn.logsumexp(logits)
@@ -71,24 +63,24 @@ def normaliser(logits: jax.Array, t: float) -> jax.Array:
 
 
 def _normaliser_below(z, t):
-    """λ(z) ≥ 0 for logits of maximum 0, to the last digits also where it is small."""
+    """λ(z) ≥ 0 for logits with maximum 0, accurate to the last digits even if it is small."""
     top, info = argmax_mask(z), jnp.finfo(z.dtype)
 
     @jax.custom_jvp
     def solve(z):
         def unconverged(state):
             steps, lam, change = state
-            # The error of a step is ½|g″/g′| change². For t > 1 the top class bounds it; for t < 1
-            # nothing does at the edge of the support. Without rounding no step is negative.
+            # The error after a step is ½|g″/g′| change². For t > 1 the top class bounds it; for
+            # t < 1 nothing does at the edge of the support. A negative step is rounding.
             left = t * change**2 / (2 * (1 + (t - 1) * lam)) if t > 1 else change
-            resolved = info.eps * jnp.maximum(lam, info.tiny**0.5)  # a last digit that exists
-            return (steps < MOST_STEPS) & (change > 0) & (left > resolved)
+            resolved = info.eps * jnp.maximum(lam, info.tiny**0.5)  # normal numbers only
+            return (steps < MAX_STEPS) & (change > 0) & (left > resolved)
 
         def newton(state):
             steps, lam, _ = state
-            p = jnp.exp(log_of_tempered_exp(z - lam, t))
-            of_top = expm1(log_of_tempered_exp(-lam, t))  # less one
-            excess = jnp.sum(jnp.where(top, 0.0, p)) + of_top  # Σp − 1
+            p = jnp.exp(log_tempered_exp(z - lam, t))
+            top_excess = expm1(log_tempered_exp(-lam, t))  # p of the top class, less one
+            excess = jnp.sum(jnp.where(top, 0.0, p)) + top_excess  # Σp − 1
             # p^t = p/p^{1−t}, where p^{1−t} is linear in λ, and p = 0 where that is negative
             slope = jnp.sum(p / jnp.where(p > 0, 1 + (1 - t) * (z - lam), 1.0)) / (1 + excess)
             log_total = jnp.log1p(excess)
@@ -100,18 +92,14 @@ def _normaliser_below(z, t):
 
     @solve.defjvp
     def solve_jvp(primals, tangents):
-        # By hand because an iteration is not to be unrolled: the implicit function theorem gives
+        # By hand because the iteration should not be unrolled: the implicit function theorem gives
         # ∂λ/∂z_k = p_k^t / Σ_j p_j^t, the escort distribution.
         (z,), (z_dot,) = primals, tangents
         lam = solve(z)
-        escort = jax.nn.softmax(t * log_of_tempered_exp(z - lam, t))
+        escort = jax.nn.softmax(t * log_tempered_exp(z - lam, t))
         return lam, jnp.dot(escort, z_dot)
 
     return solve(z)
-
-
-def _log_tempered_softmax(logits, t):
-    return log_of_tempered_exp(logits - normaliser(logits, t), t)
 
 
 def _tempered_log_of_exp(x, t):

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding
 
-from pgeom.compilation import OWN_LOOPS, known
+from pgeom.compilation import CPU_OPTIONS, supported
 from pgeom.training import epoch as one_epoch
 from pgeom.training.early_stopping import EarlyStopping
 from pgeom.training.epoch import Checkpoint
@@ -76,7 +76,7 @@ def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
     def sharded(local, **options):
         mesh, spec = sharding.mesh, sharding.spec
         local = jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
-        return jax.jit(local, compiler_options=known(OWN_LOOPS), **options)
+        return jax.jit(local, compiler_options=supported(CPU_OPTIONS), **options)
 
     begun = time.perf_counter()
     members, orders, runs, inputs = shapes(setup, sizes, sharding)

@@ -99,7 +99,7 @@ def test_a_given_form_is_differentiated_as_it_stands():
     np.testing.assert_allclose(slope, 4 * P**3, rtol=1e-6)
 
 
-def test_what_is_no_closed_form_is_refused():
+def test_what_is_no_closed_form_is_refused(unchecked_annotations):
     known = "divergence, vertex_divergence, score_on_logits, divergence_on_logits, vertex_values"
     with pytest.raises(TypeError, match=f"must be one of {known}, got 'hessian'"):
         pgeom.generator(square, hessian=square)

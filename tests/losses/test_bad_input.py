@@ -1,5 +1,6 @@
 """A mistake is named: the argument, what it was, and what it must be."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -126,7 +127,9 @@ MISTAKES = {  # the call, the argument and what it must be, and what it was
         "K = 3",
     ),
     "target": (
-        lambda: pgeom.curvature.match_curvature(G.quadratic(jnp.eye(3)), 3, target=0.0, key=None),
+        lambda: pgeom.curvature.match_curvature(
+            G.quadratic(jnp.eye(3)), 3, target=0.0, key=jax.random.key(0)
+        ),
         "target must be positive",
         "0",
     ),

@@ -2,7 +2,7 @@
 
     log_t(x) = (x^{1−t} − 1)/(1 − t),   exp_t(x) = [1 + (1 − t)x]₊^{1/(1−t)}
 
-Both go through expm1 and log1p, so that t → 1 loses nothing.
+Both use expm1 and log1p, so that no digits are lost as t → 1.
 
 >>> import jax.numpy as jnp
 >>> tempered_log(jnp.array([0.25]), jnp.array([1.0]))
@@ -13,23 +13,26 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax.custom_derivatives import SymbolicZero
+from jaxtyping import Array, Float
+
+from pgeom.geometry.derivatives import sum_of_slopes
+from pgeom.types import Number
 
 
 @jax.custom_jvp
-def expm1(x: jax.Array) -> jax.Array:
+def expm1(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """eˣ − 1."""
     return jnp.expm1(x)
 
 
 @expm1.defjvp
 def _expm1_jvp(primals, tangents):
-    # By hand because JAX takes the derivative as expm1(x) + 1, which is rounding for x ≪ 0.
+    # By hand because JAX computes the derivative as expm1(x) + 1, which is all rounding for x ≪ 0.
     (x,), (x_dot,) = primals, tangents
     return expm1(x), jnp.exp(x) * x_dot
 
 
-def expm1_ratio(x: jax.Array) -> jax.Array:
+def expm1_ratio(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """(eˣ − 1)/x, smooth through 0."""
     small = jnp.abs(x) < 0.5
     series = jnp.ones_like(x)
@@ -40,19 +43,21 @@ def expm1_ratio(x: jax.Array) -> jax.Array:
 
 
 @jax.custom_jvp
-def tempered_log(x: jax.Array, t: jax.Array) -> jax.Array:
+def tempered_log(x: Float[Array, "*shape"], t: Float[Array, "..."]) -> Float[Array, "*shape"]:
     """log_t(x) for x > 0, smooth in x and in t, through t = 1 too."""
     return _tempered_log(x, t)
 
 
 @partial(tempered_log.defjvp, symbolic_zeros=True)
 def _tempered_log_jvp(primals, tangents):
-    # By hand because x^{−t} is also right at x = 0, where the chain rule through log x is 0·∞.
+    # By hand because x^{−t} is right at x = 0 as well, where the chain rule through log x is 0·∞.
     (x, t), (x_dot, t_dot) = primals, tangents
-    out_dot = jnp.zeros_like(x) if isinstance(x_dot, SymbolicZero) else x ** (-t) * x_dot
-    if not isinstance(t_dot, SymbolicZero):
-        out_dot += jax.jvp(lambda t: _tempered_log(x, t), (t,), (t_dot,))[1]
-    return tempered_log(x, t), out_dot
+    out = tempered_log(x, t)
+
+    def slope_in_t(dot):
+        return jax.jvp(lambda t: _tempered_log(x, t), (t,), (dot,))[1]
+
+    return out, sum_of_slopes(out, (x_dot, lambda dot: x ** (-t) * dot), (t_dot, slope_in_t))
 
 
 def _tempered_log(x, t):
@@ -62,7 +67,7 @@ def _tempered_log(x, t):
     return jnp.where(near_one, log_x * expm1_ratio(s * log_x), expm1(safe * log_x) / safe)
 
 
-def log_of_tempered_exp(x: jax.Array, t: float) -> jax.Array:
+def log_tempered_exp(x: Float[Array, "*shape"], t: Number) -> Float[Array, "*shape"]:
     """log exp_t(x) = log1p((1 − t)x)/(1 − t), and −∞ outside the support."""
     if t == 1:
         return x

@@ -91,7 +91,7 @@ def _select(
 
 def _checked(labels: ArrayLike | Sequence, rate: float | int, K: int) -> Int32[np.ndarray, " n"]:
     edge.refuse_unless(0 <= rate <= 1, "rate", "in [0, 1]", rate)
-    edge.number_of_classes(K)
+    edge.check_num_classes(K)
     labels = np.asarray(labels)
     if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "iu":
         raise ValueError(

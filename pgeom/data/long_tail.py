@@ -37,7 +37,7 @@ def keep_counts(n_max: int, K: int, ratio: float | int) -> Int64[np.ndarray, " K
     Returns:
       Counts `[K]`, never increasing.
     """
-    edge.number_of_classes(K)
+    edge.check_num_classes(K)
     edge.refuse_unless(1 <= ratio < 2 * n_max, "ratio", f"in [1, 2 n_max = {2 * n_max})", ratio)
     exponents = np.arange(K) / (K - 1)
     return np.rint(n_max * float(ratio) ** -exponents).astype(np.int64)

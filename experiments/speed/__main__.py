@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from experiments.engine.devices import prepare_devices
+from experiments.engine import devices
 from pgeom.frontend import command_line
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
@@ -47,7 +47,7 @@ def main(
             f"{' and '.join(NEEDS_TORCH)} need PyTorch: pip install -e '.[bench]', or ask for "
             "--parts growth kernels first"
         )
-    prepare_devices(None)
+    devices.prepare_devices(None)
     console = Console(stderr=json)
     measured = _measure(parts, seeds, epochs, console)
     agreed = _report(measured, out, console)

@@ -18,7 +18,7 @@ import numpy as np
 import optax
 
 from experiments.engine.cells import prepare
-from experiments.engine.devices import prepare_devices
+from experiments.engine import devices as machine
 from experiments.speed.job import Job, Lap, Member, Ridges, read
 from experiments.speed.prepare import make_study
 from pgeom.evaluation import metrics
@@ -34,7 +34,7 @@ def trainer(job: Job, devices: int | None = None) -> Lap:
     """pgeom: all losses of a member in one program, one member per device."""
     study = make_study(job)
     training, cells = study.training, study.cells
-    placing = (training.batch_size, training.optimiser, prepare_devices(devices))
+    placing = (training.batch_size, training.optimiser, machine.prepare_devices(devices))
     setup = Setup(study.model, study.losses, *placing)
     sizes = task_sizes(prepare(study, cells[0]).task)
     begun = time.perf_counter()

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from experiments.engine.devices import prepare_devices
+from experiments.engine import devices as machine
 from experiments.speed.job import Job, Member, read
 from experiments.speed.prepare import flop, products
 from pgeom.compilation import CPU_OPTIONS, supported
@@ -27,7 +27,7 @@ REPEATS = 15
 
 def limit(job: Job, stack: Member) -> float:
     """GFLOP/s of the products of an epoch."""
-    devices = prepare_devices(None)
+    devices = machine.prepare_devices(None)
     mesh = Mesh(np.array(jax.devices()), ("devices",))
     model = MLP(stack.x.shape[2], stack.capm.shape[1], job.width)
     n, v = stack.y.shape[1], stack.validation_y.shape[1]

@@ -3,16 +3,22 @@
 import jax
 import pytest
 
-from experiments import ablation, cli, noise, runtime
-from experiments.ablation import CAPM, HPG
-from experiments.report import __main__ as report, gather
+from experiments import ablation, comparison, noise, runtime
+from experiments.ablation import APMS, BETA0, CAPM, HPG
+from experiments.engine import devices
+from experiments.engine.options import Options
+from experiments.report import __main__ as report
 
 TINY = {"dataset": "breast-cancer", "regimes": ("clean", "symmetric-40")}
 LOSSES = ("ce", "gce", "apms")
-THREE = cli.Options(seeds=("3",), epochs=3)
-ONE = cli.Options(seeds=("0,",), epochs=3)
-TWO = cli.Options(seeds=("2",), epochs=2)
+THREE = Options(seeds=("3",), epochs=3)
+ONE = Options(seeds=("0,",), epochs=3)
+TWO = Options(seeds=("2",), epochs=2)
 REPORTED = ("ce", "hpg", "logit_adjustment")
+
+
+def two_devices(devices):
+    return devices or 2
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -33,7 +39,7 @@ def programs_compiled_once(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def devices_of_the_tests(monkeypatch):
     """A test session has had its devices from the start; a command sets up its own."""
-    monkeypatch.setattr(cli, "prepare_devices", lambda devices: devices or 2)
+    monkeypatch.setattr(devices, "prepare_devices", two_devices)
 
 
 @pytest.fixture(scope="package")
@@ -41,7 +47,7 @@ def finished(tmp_path_factory, promotion_as_optax_needs_it, programs_compiled_on
     """The folder of a finished job: two regimes, three losses, three seeds."""
     out = tmp_path_factory.mktemp("noise")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "prepare_devices", lambda devices: devices or 2)
+        patch.setattr(devices, "prepare_devices", two_devices)
         noise.main(**TINY, losses=LOSSES, out=out, common=THREE)
     return out
 
@@ -53,23 +59,27 @@ def tiny_ablation(monkeypatch):
 
 
 def shrink_ablation(patch):
-    patch.setattr(ablation, "CELLS", (("digits", "symmetric-40"),))
-    patch.setattr(ablation, "CAPM", {"capm": CAPM["capm"]})
-    patch.setattr(ablation, "HPG", {"hpg-0": HPG["hpg-0"]})
-    patch.setattr(ablation, "BETA0", (0.2,))
+    patch.setattr(ablation, "CELLS", {"digits": ("symmetric-40",)})
+    patch.setattr(ablation, "CAPM", CAPM[:1])
+    patch.setattr(ablation, "HPG", HPG[:1])
+    patch.setattr(ablation, "BETA0", BETA0[3:4])
+    patch.setattr(ablation, "APMS", APMS[3:4])
+
+
+def shrink_report(patch):
+    """Digits and the long tail alone, and one program to time instead of one per loss."""
+    patch.setattr(comparison, "NOISE_DATASETS", ("digits",))
+    shrink_ablation(patch)
+    make_timed = runtime.make_timed
+    patch.setattr(runtime, "make_timed", lambda options, losses: make_timed(options, ("ce",)))
 
 
 @pytest.fixture(scope="package")
 def reported(tmp_path_factory, promotion_as_optax_needs_it, programs_compiled_once):
-    """The results folder of a finished report: digits and the long tail, two seeds, two epochs."""
+    """The results folder of a finished report: two seeds, two epochs."""
     results = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "prepare_devices", lambda devices: devices or 2)
-        patch.setattr(gather, "NOISE_DATASETS", ("digits",))
-        shrink_ablation(patch)
-        time_all = runtime.time_missing  # a program each: one of them will do
-        patch.setattr(
-            runtime, "time_missing", lambda out, cells, losses, c: time_all(out, cells, ("ce",), c)
-        )
+        patch.setattr(devices, "prepare_devices", two_devices)
+        shrink_report(patch)
         report.main(losses=REPORTED, out=results / "report", theory=False, common=TWO)
     return results

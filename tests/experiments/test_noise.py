@@ -9,18 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments import cli, figures, jobs, noise
-from experiments.cells import Cell
-from experiments.protocol import LABELS
-from experiments.records import Store
+from experiments import noise
+from experiments.engine import jobs
+from experiments.engine.records import Store
 from pgeom.evaluation import metrics
-from pgeom.losses import catalogue
+from pgeom.frontend import command_line
 from tests.experiments.conftest import LOSSES, ONE, THREE, TINY
 
 FIELDS = {
     *("dataset", "regime", "loss", "seed", "accuracy", "balanced_accuracy", "nll", "brier", "ece"),
     *("temperature", "calibrated_nll", "calibrated_ece", "best_epoch", "stopped_epoch"),
-    *("realised_noise_rate", "noise_transition", "diverged_epoch", "configuration"),
+    *("realised_noise_rate", "noise_transition", "diverged_epoch", "identity", "label"),
+    *("made_from", "versions"),
 }
 
 
@@ -35,21 +35,21 @@ def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(files)}
 
 
-def test_a_record_a_run_with_every_field(finished):
+def test_one_record_per_run_with_every_field(finished):
     records = lines(finished)
-    assert len(records) == 2 * 3 * 3
+    assert len(records) == len({record["identity"] for record in records}) == 2 * 3 * 3
     assert all(set(record) >= FIELDS for record in records)
     manifest = json.loads((finished / "manifest.json").read_text())
-    entry = manifest[records[0]["configuration"]]
-    assert entry["configuration"]["epochs"] == 3 and "jax" in entry["libraries"]
+    for part in ("dataset", "model", "training", "loss"):
+        assert {record["made_from"][part] for record in records} == set(manifest[part])
+    assert manifest["training"][records[0]["made_from"]["training"]]["epochs"] == 3
 
 
 def test_records_are_the_metrics_of_the_stored_logits(finished):
     record = next(r for r in lines(finished) if r["loss"] == "gce" and r["seed"] == 1)
-    store = Store(finished, {"epochs": 3})
-    store.hash = record["configuration"]
-    arrays = store.logits(Cell(record["dataset"], record["regime"], 1))
-    logits, labels = arrays["gce"], arrays["labels"]
+    (path,) = (finished / "logits").glob(f"breast-cancer_{record['regime']}_1_*.npz")
+    arrays = Store(finished).logits(path.stem)
+    logits, labels = arrays[record["identity"]], arrays["labels"]
     assert record["nll"] == pytest.approx(float(metrics.nll(logits, labels)), rel=1e-5)
     assert record["accuracy"] == pytest.approx(np.mean(logits.argmax(1) == labels), abs=1e-6)
 
@@ -74,23 +74,23 @@ def test_json_prints_the_table_and_nothing_else(finished, capsys):
 
 def test_a_rerun_trains_nothing(finished, monkeypatch, capsys):
     def train(*_):
-        raise AssertionError("a finished cell was trained again")
+        raise AssertionError("a finished run was trained again")
 
     monkeypatch.setattr(jobs, "train", train)
     before = contents(finished)
     noise.main(**TINY, losses=LOSSES, out=finished, common=THREE)
-    assert "0 runs trained, 18 found" in capsys.readouterr().out.replace("\n", " ")
+    assert "0 runs trained, 18 reused" in capsys.readouterr().out.replace("\n", " ")
     assert contents(finished) == before
 
 
 def test_an_interrupted_job_resumes_to_the_same_records(finished, tmp_path, monkeypatch):
     finish, written = Store.add, []
 
-    def interrupted(self, cell, runs, arrays):
+    def interrupted(self, member, records, arrays):
         if len(written) == 3:
             raise KeyboardInterrupt
-        written.append(cell)
-        finish(self, cell, runs, arrays)
+        written.append(member)
+        finish(self, member, records, arrays)
 
     monkeypatch.setattr(Store, "add", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -101,22 +101,25 @@ def test_an_interrupted_job_resumes_to_the_same_records(finished, tmp_path, monk
     assert contents(tmp_path) == contents(finished)
 
 
-def test_a_further_loss_keeps_what_is_there(finished, tmp_path):
+def test_a_further_loss_trains_that_loss_alone(tmp_path, capsys):
     settings = {**TINY, "regimes": ("clean",), "out": tmp_path, "common": ONE}
     noise.main(**settings, losses=("ce",))
-    first = lines(tmp_path)
+    first = (tmp_path / "records.jsonl").read_text()
     noise.main(**settings, losses=("ce", "gce"))
+    assert "1 runs trained, 1 reused" in " ".join(capsys.readouterr().out.split())
+    assert (tmp_path / "records.jsonl").read_text().startswith(first)
     assert [record["loss"] for record in lines(tmp_path)] == ["ce", "gce"]
-    assert lines(tmp_path)[0] == first[0]
-    alone = next(r for r in lines(finished) if (r["regime"], r["loss"]) == ("clean", "ce"))
-    assert first[0]["nll"] == pytest.approx(alone["nll"], abs=1e-3)
+    more = {**settings, "common": replace(ONE, seeds=("0", "1"))}
+    noise.main(**more, losses=("ce", "hpg"))
+    assert "3 runs trained, 1 reused" in " ".join(capsys.readouterr().out.split())
+    assert len({record["identity"] for record in lines(tmp_path)}) == len(lines(tmp_path)) == 5
 
 
-def test_another_configuration_is_kept_apart(finished, tmp_path):
+def test_another_number_of_epochs_is_another_run(tmp_path):
     settings = {**TINY, "regimes": ("clean",), "losses": ("ce",), "out": tmp_path}
     noise.main(**settings, common=ONE)
     noise.main(**settings, common=replace(ONE, epochs=2))
-    assert len({record["configuration"] for record in lines(tmp_path)}) == 2
+    assert len({record["identity"] for record in lines(tmp_path)}) == 2
 
 
 BAD = {
@@ -136,7 +139,7 @@ def test_bad_input_is_one_line_and_exit_code_two(case, capsys, monkeypatch):
     arguments, message = BAD[case]
     monkeypatch.setattr(sys, "argv", ["noise", *arguments])
     with pytest.raises(SystemExit) as stop:
-        cli.start(noise.main, "experiments.noise")
+        command_line.run(noise.main, "experiments.noise")
     error = capsys.readouterr().err
     assert stop.value.code == 2
     assert message in error and error.count("\n") == 1
@@ -156,18 +159,11 @@ def test_the_command_itself(tmp_path):
     assert [row["loss"] for row in json.loads(done.stdout)] == ["ce"]
 
 
-def test_every_loss_has_a_look_of_its_own():
-    looks = figures.LOOKS
-    assert len(set(looks.values())) == len(looks)
-    assert set(looks) == set(LABELS)
-    assert {"ce"}.union(*figures.FAMILIES.values()) == set(catalogue.GENERAL)
-
-
 def test_an_interruption_says_what_was_kept(monkeypatch, capsys):
     def interrupted() -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "argv", ["noise"])
     with pytest.raises(SystemExit) as stop:
-        cli.start(interrupted, "experiments.noise")
-    assert stop.value.code == 130 and "finished cells are kept" in capsys.readouterr().err
+        command_line.run(interrupted, "experiments.noise")
+    assert stop.value.code == 130 and "finished runs are kept" in capsys.readouterr().err

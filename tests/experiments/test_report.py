@@ -5,10 +5,8 @@ import re
 
 import pytest
 
-from experiments import jobs, latex, runtime
-from experiments.figures import LOOKS
-from experiments.protocol import Training, UsageError
-from experiments.records import Store
+from experiments.engine import jobs
+from experiments.engine.session import Session
 from experiments.report import (
     __main__ as report,
     findings,
@@ -19,9 +17,11 @@ from experiments.report import (
 )
 from experiments.report.paper_figures import FIGURES, Figure
 from experiments.report.paper_tables import TABLES, Table
-from experiments.tables import Grid
+from experiments.tables import latex
+from experiments.tables.grid import Grid
+from pgeom.frontend.errors import UsageError
 from proofs_numeric import proof_figures
-from tests.experiments.conftest import REPORTED, TWO
+from tests.experiments.conftest import REPORTED, TWO, shrink_report
 
 PAPER_TABLES = {"datasets", "candidate-accuracy", "digits-noise", "longtail", "calibration"}
 PAPER_FIGURES = {
@@ -31,22 +31,23 @@ PAPER_FIGURES = {
     *("supp-noise-nll-confidence", "supp-noise-confusions", "supp-longtail-details"),
     *("supp-calibration-gradients", "supp-optimization"),
 }
-TRAINING = Training(TWO.epochs).configuration()
 EVIL = "<script>alert('1 & 2')</script>"
 
 
 @pytest.fixture
-def results(reported, monkeypatch, tiny_ablation):
+def results(reported, monkeypatch):
     """The records of the finished report, read again; nothing may be trained for it."""
 
     def train(*_):
-        raise AssertionError("a finished cell was trained again")
+        raise AssertionError("a finished run was trained again")
 
     monkeypatch.setattr(jobs, "train", train)
-    monkeypatch.setattr(gather, "NOISE_DATASETS", ("digits",))
-    monkeypatch.setattr(runtime, "time_missing", lambda out, *_: Store(out, TRAINING))
-    command = report.cli.begin(TWO, reported / "report")
-    return gather.gather(reported, REPORTED, command)
+    shrink_report(monkeypatch)
+    studies = gather.make_studies(TWO, REPORTED)
+    session = Session(TWO, reported / "report")
+    gather.train(studies, reported, session)
+    assert session.stats.runs == 0
+    return gather.read(studies, reported)
 
 
 def test_every_label_of_the_paper_has_a_place():
@@ -70,14 +71,14 @@ def test_every_table_and_figure_is_written(reported):
 
 
 def test_a_second_report_trains_nothing(results, reported):
-    assert results.spent.runs == 0 and results.seeds == 2
+    assert results.seeds == 2
     assert set(results.runs["dataset"]) == {"digits", "long-tail"}
 
 
 def test_the_findings_are_computed(results):
     said = findings.sentences(results)
     assert "calibration, not independent evidence" in said[0]
-    frame = results.longtail["early stopping"].frame
+    frame = results.longtail["early stopping"]
     mean = frame[frame["loss"] == "ce"]["balanced_accuracy"].mean()
     assert any(f"scores {mean:.3f}" in sentence for sentence in said)
     assert "least attainable p is 0.5, so all of this is descriptive" in said[-1]
@@ -88,15 +89,15 @@ def test_the_words_change_with_the_numbers(results):
     names = list(results.longtail)
     free = results.longtail[names[1]]
     for gain, words in ((0.0, "does not depend on"), (0.5, "is an effect of")):
-        stopped = results.longtail[names[0]].frame["balanced_accuracy"].astype(float)
-        changed = free._replace(frame=free.frame.assign(balanced_accuracy=stopped + gain))
+        stopped = results.longtail[names[0]]["balanced_accuracy"].astype(float)
+        changed = free.assign(balanced_accuracy=stopped + gain)
         found = results._replace(longtail={**results.longtail, names[1]: changed})
         assert words in findings.early_stopping(found)
 
 
 def test_a_finding_without_its_losses_is_left_out(results):
-    frame = results.noise["digits"].frame
-    without = results.noise["digits"]._replace(frame=frame[frame["loss"] != "ce"])
+    frame = results.noise["digits"]
+    without = frame[frame["loss"] != "ce"]
     assert findings.noise(results._replace(noise={"digits": without})) is None
 
 
@@ -156,11 +157,6 @@ def test_theory_figures_are_taken_over(tmp_path):
         figures = theory_figures.finish(again, out)
     assert set(figures) == set(theory_figures.CAPTIONS)
     assert all(path.with_suffix(".pdf").exists() for f in figures.values() for path in f.pictures)
-
-
-def test_a_loss_has_one_colour_in_theory_and_experiments():
-    for name in ("ce", "brier", "capm", "hpg", "apms"):
-        assert proof_figures.COLOURS[name] == LOOKS[name][0]
 
 
 def test_no_process_is_left_behind(tmp_path):

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import cli
 from experiments.figures.speed import growth
 from experiments.speed import (
     __main__ as speed,
@@ -17,14 +16,15 @@ from experiments.speed import (
     grids,
     jax_contenders,
     kernels,
+    laps,
     limit,
     prepare,
-    study,
 )
 from experiments.speed.job import Lap, read
-from experiments.tables import to_markdown
-from pgeom.losses import catalogue
-from pgeom.training.mlp import Network
+from experiments.tables.grid import to_markdown
+from pgeom.frontend.errors import UsageError
+from pgeom.losses import candidates, catalogue
+from pgeom.models.mlp import MLP
 from pgeom.types import Annealing, ClassStats
 
 TINY = {"seeds": 2, "epochs": 4, "losses": ("ce", "hpg")}
@@ -41,11 +41,11 @@ def test_a_job_survives_its_file(job_file):
     job, stack, ridges = read(job_file)
     assert job == prepare.digits_job(("clean",), **TINY) and job.runs == 4
     assert stack.x.shape == (2, 1078, 64) and stack.capm.shape == (2, 10, 10)
-    np.testing.assert_array_equal(ridges.w, catalogue.hpg_generator(10).w)
+    np.testing.assert_array_equal(ridges.w, candidates.hpg_generator(10).w)
 
 
 def test_the_useful_work_of_an_epoch():
-    shapes = prepare.products(Network(64, 10), 1078, 359, 512)
+    shapes = prepare.products(MLP(64, 10), 1078, 359, 512)
     layers = 64 * 96 + 96 * 96 + 96 * 10
     backward = 2 * layers - 64 * 96  # no gradient in the inputs
     assert prepare.flop(shapes) == 2 * (1078 * (layers + backward) + 359 * layers)
@@ -78,14 +78,14 @@ def test_the_losses_in_pytorch_are_the_catalogue_s():
     labels = np.arange(30, dtype=np.int32) % 10
     centroids = rng.standard_normal((10, 5)).astype(np.float32)
     stats = ClassStats(np.arange(20.0, 30.0, dtype=np.float32), centroids)
-    matrix = torch.as_tensor(np.array(catalogue.capm_generator(stats).A))
-    F = catalogue.hpg_generator(10)
+    matrix = torch.as_tensor(np.array(candidates.capm_generator(stats).A))
+    F = candidates.hpg_generator(10)
     ridges = tuple(torch.as_tensor(np.array(part)) for part in (F.lam, F.a, F.rho, F.w, F.b))
-    context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), catalogue.MARGIN, 0.1)
+    context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), candidates.MARGIN, 0.1)
     annealing = Annealing(np.float32(50), np.float32(0.2), np.float32(100))
     for name, loss in LOSSES.items():
         found = loss(torch.as_tensor(logits), torch.as_tensor(labels).long(), context)
-        expected = catalogue.GENERAL[name](stats)(logits, labels, annealing)
+        expected = catalogue.GENERAL[name].build(stats)(logits, labels, annealing)
         np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-5, err_msg=name)
 
 
@@ -94,9 +94,9 @@ def test_the_contenders_in_pytorch_learn(job_file):
     from experiments.speed import torch_contenders
 
     told = read(job_file)
-    laps = [way(*told) for way in (torch_contenders.eager, torch_contenders.batched)]
-    assert all(0.5 < lap.nll < 2.3 and lap.seconds > 0 for lap in laps)
-    assert abs(laps[0].nll - laps[1].nll) < 0.15
+    both = [way(*told) for way in (torch_contenders.eager, torch_contenders.batched)]
+    assert all(0.5 < lap.nll < 2.3 and lap.seconds > 0 for lap in both)
+    assert abs(both[0].nll - both[1].nll) < 0.15
 
 
 def test_the_limit_is_a_rate(job_file, monkeypatch):
@@ -113,11 +113,11 @@ def test_kernels_have_a_reference_and_need_memory_linear_in_the_classes():
         assert many["bytes"] < 9 * few["bytes"], few["score"]
 
 
-class Scripted(study.Workshop):
+class Scripted(laps.Workshop):
     """A workshop of which every process is quick, and answers as told."""
 
     def lap(self, contender, job, *arguments):
-        seconds = {study.OURS: 1.0}.get(contender, 4.0) / (arguments or (2,))[0]
+        seconds = {laps.OURS: 1.0}.get(contender, 4.0) / (arguments or (2,))[0]
         return Lap(seconds, 3.0, 0.5, 2**30), seconds + 5
 
     def run(self, module, *arguments, cache="cache"):
@@ -132,9 +132,8 @@ class Scripted(study.Workshop):
 
 
 def test_every_part_becomes_a_table(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(study, "Workshop", Scripted)
+    monkeypatch.setattr(laps, "Workshop", Scripted)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
-    monkeypatch.setattr(cli, "prepare_devices", lambda devices: 2)
     speed.main(out=tmp_path, json=True)
     told = json.loads(capsys.readouterr().out)
     assert set(told) == set(speed.NAMES)
@@ -159,7 +158,7 @@ def test_a_job_done_differently_is_told():
 
 def test_bad_input_is_one_line(tmp_path, monkeypatch):
     def error(**options):
-        with pytest.raises(cli.UsageError) as told:
+        with pytest.raises(UsageError) as told:
             speed.main(out=tmp_path, **options)
         return str(told.value)
 

@@ -5,11 +5,9 @@ import json
 import numpy as np
 
 from experiments import ablation, calibration, longtail, lr_sensitivity, robustness, runtime
-from experiments.jobs import Spent
-from experiments.protocol import Training
+from experiments.engine.options import Options
 from tests.experiments.conftest import REPORTED, TWO
 
-TWO_TRAINING = Training(epochs=TWO.epochs)
 GENERAL = tuple(loss for loss in REPORTED if loss != "logit_adjustment")
 FIELDS = (*robustness.NATURAL, *robustness.ATTACKS, "input_gradient_norm")
 
@@ -29,20 +27,21 @@ def said(capsys):
 def test_longtail_trains_every_loss_in_both_ways(reported, capsys):
     out = reported / "longtail"
     longtail.main(losses=REPORTED, out=out, common=TWO)
-    assert "0 runs trained, 12 found" in said(capsys)
+    assert "0 runs trained, 12 reused" in said(capsys)
     assert {"tables-longtail.md", "longtail.png", "longtail.pdf"} <= names(out)
-    assert len({record["configuration"] for record in lines(out)}) == 2
+    assert len({record["made_from"]["training"] for record in lines(out)}) == 2
 
 
 def test_without_early_stopping_nothing_stops():
-    training = longtail.stoppings(TWO_TRAINING)["no early stopping"]
-    assert training.minimum_epochs + training.patience > TWO_TRAINING.epochs
+    stopped, free = longtail.make_studies(Options(), ("ce",))
+    assert stopped.training.stopping.patience < 45 < free.training.stopping.patience
+    assert stopped.losses == free.losses and stopped.training != free.training
 
 
 def test_robustness_records_every_perturbation(reported, capsys):
     out = reported / "robustness"
     robustness.main(losses=GENERAL, out=out, common=TWO)
-    assert "0 runs trained, 4 found" in said(capsys)
+    assert "0 runs trained, 4 reused" in said(capsys)
     assert {"natural-corruption.png", "attacks.pdf", "tables-robustness.md"} <= names(out)
     for record in lines(out):
         assert all(np.isfinite(record[field]) for field in FIELDS)
@@ -55,7 +54,7 @@ def test_ablation_names_its_variants(reported, tiny_ablation, capsys):
     ablation.main(out=out, common=TWO)
     assert "0 runs trained" in said(capsys)
     page = (out / "tables-ablation.md").read_text()
-    assert all(f"| {name} |" in page for name in ("CAPM", "hpg-0", "apms-0.2"))
+    assert all(f"| {name} |" in page for name in ("CAPM", "HPG, 0", "APMS, 0.2"))
     assert "ablations.png" in names(out)
 
 
@@ -63,10 +62,10 @@ def test_every_learning_rate_is_counted(reported, capsys):
     out = reported / "lr_sensitivity"
     lr_sensitivity.main(regimes=("clean",), losses=GENERAL, out=out, common=TWO)
     # the report found the protocol's own rate among the records of the noise experiment
-    assert "4 runs trained, 8 found" in said(capsys)
+    assert "4 runs trained, 8 reused" in said(capsys)
     page = (out / "tables-lr-sensitivity.md").read_text()
     rows = [line.split("|")[2:-1] for line in page.splitlines() if line.startswith("| ")][1:]
-    assert [sum(map(int, row)) for row in rows] == [2, 2], "one rate a seed"
+    assert [sum(map(int, row)) for row in rows] == [2, 2], "one rate per seed"
 
 
 def test_calibration_scores_before_and_after(tmp_path, reported, capsys):
@@ -83,18 +82,4 @@ def test_runtime_keeps_what_it_measured(reported, capsys):
     assert [(record["loss"], record["seed"]) for record in before] == [("ce", 0), ("ce", 1)]
     assert all(record["seconds"] > 0 for record in before)
     runtime.main(losses=("ce",), out=out, common=TWO)
-    assert lines(out) == before and "a loss alone" in said(capsys)
-
-
-def test_only_records_of_the_protocol_s_rate_are_looked_for_elsewhere(tmp_path):
-    folders = {}
-
-    class Command:
-        training = TWO_TRAINING
-
-        def train(self, out, cells, losses, training):
-            folders[training.learning_rate] = out.name
-            return None, Spent()
-
-    lr_sensitivity.train_missing(tmp_path / "own", [], (), Command(), primary=tmp_path / "noise")
-    assert folders == {3e-4: "own", 1e-3: "noise", 3e-3: "own"}
+    assert lines(out) == before and "each loss alone" in said(capsys)

@@ -10,12 +10,15 @@ from itertools import pairwise
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 
-from experiments import cli, jobs, noise
-from experiments.cells import Cell, network_for, prepare
-from experiments.protocol import Training, UsageError
-from pgeom.losses import catalogue
-from pgeom.training.crew import Setup, member_bytes, sizes_of
+from experiments import noise
+from experiments.engine import jobs
+from experiments.engine.options import Options, make_study
+from experiments.engine.records import Store
+from experiments.engine.session import Session
+from pgeom.frontend.errors import UsageError
+from pgeom.training.placement import member_bytes, task_sizes
 from pgeom.training.trainer import compile_programs
 
 JOB = {"dataset": "breast-cancer", "regimes": ("clean",), "losses": ("ce",)}
@@ -44,18 +47,18 @@ def test_two_processes_leave_the_records_of_one(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    leader, follower = (started(n, port, tmp_path / f"{n}", tmp_path / "cache") for n in (0, 1))
+    primary, other = (started(n, port, tmp_path / f"{n}", tmp_path / "cache") for n in (0, 1))
     try:
-        table, said = leader.communicate(timeout=240)
-        silent, trouble = follower.communicate(timeout=60)
+        table, said = primary.communicate(timeout=240)
+        silent, trouble = other.communicate(timeout=60)
     finally:
-        leader.kill()
-        follower.kill()
-    assert leader.returncode == 0, said
-    assert follower.returncode == 0, trouble
+        primary.kill()
+        other.kill()
+    assert primary.returncode == 0, said
+    assert other.returncode == 0, trouble
     assert json.loads(table)[0]["loss"] == "ce" and silent == ""
-    assert not (tmp_path / "1").exists()  # only the leading process writes
-    noise.main(**JOB, out=tmp_path / "one", common=cli.Options(seeds=("3",), epochs=2))
+    assert not (tmp_path / "1").exists()  # only the primary process writes
+    noise.main(**JOB, out=tmp_path / "one", common=Options(seeds=("3",), epochs=2))
     shared, alone = records_in(tmp_path / "0"), records_in(tmp_path / "one")
     assert shared.keys() == alone.keys() == {0, 1, 2}  # and no member that fills up a crew
     for seed, record in alone.items():
@@ -64,46 +67,56 @@ def test_two_processes_leave_the_records_of_one(tmp_path):
 
 
 def test_a_launcher_is_needed(tmp_path, monkeypatch):
-    def nobody():
+    def nobody(**_):
         raise ValueError("coordinator_address should be defined.")
 
     monkeypatch.setattr(jax.distributed, "initialize", nobody)
     with pytest.raises(UsageError, match=r"--distributed needs a launcher .*: coordinator_address"):
-        cli.begin(cli.Options(distributed=True), tmp_path)
+        Session(Options(distributed=True), tmp_path)
     with pytest.raises(UsageError, match="give no --devices"):
-        cli.begin(cli.Options(distributed=True, devices=1), tmp_path)
+        Session(Options(distributed=True, devices=1), tmp_path)
 
 
 def test_a_budget_below_one_member_is_refused_and_leaves_nothing(tmp_path):
     with pytest.raises(UsageError, match=r"--memory must be at least 0\.0\d+ GiB, .*got 1e-06"):
-        noise.main(**JOB, out=tmp_path / "out", common=cli.Options(epochs=2, memory=1e-6))
+        noise.main(**JOB, out=tmp_path / "out", common=Options(epochs=2, memory=1e-6))
     assert not (tmp_path / "out").exists()
     with pytest.raises(UsageError, match="--memory must be positive, got -1"):
-        noise.main(**JOB, out=tmp_path / "out", common=cli.Options(memory=-1.0))
+        noise.main(**JOB, out=tmp_path / "out", common=Options(memory=-1.0))
 
 
-def test_the_need_of_a_member_is_an_upper_estimate():
-    task = prepare(Cell("breast-cancer", "clean", 0), Training()).training
-    network, sizes = network_for("breast-cancer"), sizes_of(task)
-    setup = Setup(network, (catalogue.GENERAL["ce"],), 512, devices=1)
-    told = compile_programs(setup, sizes).epoch.memory_analysis()
-    used = told.argument_size_in_bytes + told.temp_size_in_bytes + told.output_size_in_bytes
-    assert 0.3 * member_bytes(setup, sizes) < used - told.alias_size_in_bytes
-    assert used - told.alias_size_in_bytes < member_bytes(setup, sizes)
+@pytest.fixture
+def job(tmp_path):
+    """Nine members of one loss, none of them trained."""
+    options = Options(seeds=("9",))
+    study = make_study("test", options, "breast-cancer", regimes=("clean",), losses=("ce",))
+    return jobs.find_missing(study, Store(tmp_path))
 
 
-def test_an_accelerator_takes_as_many_members_as_fit(monkeypatch):
-    missing = [Cell("breast-cancer", "clean", seed) for seed in range(9)]
-    sizes = sizes_of(prepare(missing[0], Training()).training)
-    builders = (catalogue.GENERAL["ce"],)
-    machine = jobs.Machine(2, console=None)
-    assert jobs.setup_of(missing, builders, Training(), machine, sizes).members == 1
+def test_the_need_of_a_member_is_an_upper_bound(job):
+    sizes = task_sizes(job.prepare(0, 1)[0].task)
+    (setup,) = jobs.plan_setups(job, jobs.Machine(1, Console()), sizes)
+    stats = compile_programs(setup, sizes).epoch.memory_analysis()
+    used = stats.argument_size_in_bytes + stats.temp_size_in_bytes + stats.output_size_in_bytes
+    assert 0.3 * member_bytes(setup, sizes) < used - stats.alias_size_in_bytes
+    assert used - stats.alias_size_in_bytes < member_bytes(setup, sizes)
+
+
+def test_an_accelerator_takes_as_many_members_as_fit(job, monkeypatch):
+    sizes = task_sizes(job.prepare(0, 1)[0].task)
+
+    def plan(memory=None):
+        (setup,) = jobs.plan_setups(job, jobs.Machine(2, Console(), memory), sizes)
+        return setup
+
+    assert plan().members_per_device == 1 and not plan().batched
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert jobs.setup_of(missing, builders, Training(), machine, sizes).crew == 10
+    assert plan().group_size == 10
     fitting = []
     for memory in (0.004, 0.008, 0.015):
-        setup = jobs.setup_of(missing, builders, Training(), machine._replace(memory=memory), sizes)
-        need = 2 * setup.members * member_bytes(setup, sizes) / jobs.GIB
-        assert setup.together and need <= memory < need * (setup.members + 1) / setup.members
-        fitting.append(setup.members)
+        setup = plan(memory)
+        members = setup.members_per_device
+        need = 2 * members * member_bytes(setup, sizes) / jobs.GIB
+        assert setup.batched and need <= memory < need * (members + 1) / members
+        fitting.append(members)
     assert all(fewer < more for fewer, more in pairwise(fitting))

@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import tables
-from experiments.cells import Cell
+from experiments.tables.grid import Grid, to_markdown
+from experiments.tables.paired_tests import significance
+from experiments.tables.summary import performance, summarise
+from pgeom.losses.catalogue import LOSSES
 
 VALUES = {
     "ce": [0.90, 0.92, 0.91, 0.93, 0.94],
@@ -25,40 +27,34 @@ def runs():
     return [record(loss, s, a) for loss, row in VALUES.items() for s, a in enumerate(row)]
 
 
-def frame_of(runs):
-    cells = [Cell("digits", "clean", seed) for seed in range(5)]
-    return tables.select(runs, cells, ("ce", "mae", "hpg"))
-
-
-def test_select_keeps_only_what_was_asked_for(runs):
-    cells = [Cell("digits", "clean", 0)]
-    other = record("ce", 0, 0.1, regime="symmetric-20")
-    frame = tables.select([*runs, other], cells, ("hpg", "ce"))
-    assert frame["loss"].tolist() == ["hpg", "ce"] and frame["accuracy"].tolist() == [0.91, 0.90]
+def to_frame(runs, losses=("ce", "mae", "hpg")):
+    frame = pd.DataFrame(runs)
+    frame["label"] = frame["loss"].map(lambda name: LOSSES[name].label)
+    frame["loss"] = pd.Categorical(frame["loss"], list(losses), ordered=True)
+    return frame.sort_values(["loss", "seed"]).reset_index(drop=True)
 
 
 def test_mean_sample_sd_and_best(runs):
-    grid = tables.performance(frame_of(runs), "digits, clean", "clean")
+    grid = performance(to_frame(runs), "digits, clean", "clean")
     assert [row[0] for row in grid.rows] == ["CE", "MAE", "HPG"]
     assert grid.rows[0][1] == "0.920 ± 0.016"  # √(0.001/4)
     assert {(2, 1), (2, 2)} <= grid.best
     assert {(0, 3), (1, 3), (2, 3)} <= grid.best, "equal values are all best"
-    assert "**0.950 ± 0.031**" in tables.to_markdown(grid)
+    assert "**0.950 ± 0.031**" in to_markdown(grid)
 
 
 def test_significance_against_ce(runs):
-    grid = tables.significance(frame_of(runs), "digits, clean", "clean")
+    grid = significance(to_frame(runs), "digits, clean", "clean")
     rows = {row[0]: row[1:5] for row in grid.rows}
     assert rows["HPG"] == ["+0.030", ".0625", ".1250", ".0625"]
     assert rows["MAE"] == ["-0.008", ".1250", ".1250", ".1250"], "one pair is equal"
     assert any("0.0625, so the comparison is descriptive" in note for note in grid.footnotes)
-    assert tables.significance(frame_of(runs[5:]), "digits, clean", "clean") is None
+    assert significance(to_frame(runs[5:]), "digits, clean", "clean") is None
 
 
 def test_enough_pairs_are_not_called_descriptive():
     runs = [record(loss, s, 0.9 + s / 1000) for loss in ("ce", "hpg") for s in range(6)]
-    cells = [Cell("digits", "clean", seed) for seed in range(6)]
-    grid = tables.significance(tables.select(runs, cells, ("ce", "hpg")), "digits, clean", "clean")
+    grid = significance(to_frame(runs), "digits, clean", "clean")
     assert not any("descriptive" in note for note in grid.footnotes)
 
 
@@ -66,17 +62,17 @@ def test_divergence_is_a_footnote_and_never_a_number(runs):
     nothing = {"accuracy": None, "nll": None, "brier": None, "ece": None}
     runs[6] = record("hpg", 1, 0.5, diverged_epoch=1, best_epoch=0) | nothing
     runs[2] = record("ce", 2, 0.91, diverged_epoch=7)
-    frame = frame_of(runs)
-    grid = tables.performance(frame, "digits, clean", "clean")
+    frame = to_frame(runs)
+    grid = performance(frame, "digits, clean", "clean")
     assert grid.rows[2][1] == "diverged" and (2, 1) not in grid.best
     notes = " ".join(grid.footnotes)
     assert "HPG, seed 1" in notes and "CE, seed 2: validation NLL not finite from epoch 7" in notes
-    compared = tables.significance(frame, "digits, clean", "clean")
+    compared = significance(frame, "digits, clean", "clean")
     assert [row[2] for row in compared.rows if row[0] == "HPG"] == ["–"]
 
 
 def test_summary_is_plain_arithmetic(runs):
-    summary = tables.summary(frame_of(runs))
+    summary = summarise(to_frame(runs))
     row = summary[summary["loss"] == "hpg"].iloc[0]
     assert row["accuracy_mean"] == pytest.approx(np.mean(VALUES["hpg"]))
     assert row["accuracy_sd"] == pytest.approx(np.std(VALUES["hpg"], ddof=1))
@@ -84,5 +80,14 @@ def test_summary_is_plain_arithmetic(runs):
 
 
 def test_a_bar_in_a_cell_opens_no_column_of_markdown():
-    text = tables.to_markdown(tables.Grid("t", ["|z| ≤ 2"], [["a|b"]], set(), []))
+    text = to_markdown(Grid("t", ["|z| ≤ 2"], [["a|b"]], set(), []))
     assert r"| \|z\| ≤ 2 |" in text and r"| a\|b |" in text
+
+
+def test_several_versions_are_a_footnote(runs):
+    frame = to_frame(runs).assign(versions=[{"jax": "0.9", "numpy": "2"}] * 15)
+    assert not any("versions" in note for note in performance(frame, "", "clean").footnotes)
+    frame.at[3, "versions"] = {"jax": "0.10", "numpy": "2"}
+    note = "made by several versions: jax 0.9 (14 runs) and 0.10 (1 runs)"
+    assert note in performance(frame, "", "clean").footnotes
+    assert note in significance(frame, "", "clean").footnotes

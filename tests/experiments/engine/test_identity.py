@@ -1,0 +1,166 @@
+"""The identity of a run changes with all that determines its numbers, and with nothing else."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from experiments.engine import identity as identities
+from experiments.engine.identity import describe, identify
+from experiments.engine.measures import Measure
+from experiments.engine.study import Cell, Study
+from pgeom.data import datasets
+from pgeom.data.regimes import Regime
+from pgeom.geometry import log_cosh
+from pgeom.losses.catalogue import LOSSES
+from pgeom.losses.spec import LossSpec, from_logits
+from pgeom.models import mlp
+from pgeom.models.mlp import MLP
+from pgeom.training.early_stopping import Rule
+from pgeom.training.settings import Optimiser, Training
+
+CLEAN = Regime("clean")
+FIRST = Cell(CLEAN, 0)
+CANCER = datasets.load("breast-cancer")
+BASE = Study("base", CANCER, (CLEAN,), (0,), (LOSSES["gce"],), MLP(30, 2))
+
+
+def run(study, place=0, cell=FIRST):
+    return identify(study).runs(cell)[place]
+
+
+def with_loss(loss):
+    return replace(BASE, losses=(loss,))
+
+
+def with_training(**changes):
+    return replace(BASE, training=replace(Training(), **changes))
+
+
+def edited_data():
+    features = CANCER.features.copy()
+    features[7, 3] = np.nextafter(features[7, 3], np.inf)
+    return datasets.from_arrays("breast-cancer", features, CANCER.labels)
+
+
+def relabelled_data():
+    labels = CANCER.labels.copy()
+    labels[5] = 1 - labels[5]
+    return datasets.from_arrays("breast-cancer", CANCER.features, labels)
+
+
+OTHER = {
+    "constant of a loss": with_loss(LOSSES["gce"].variant("gce", "GCE", q=0.6)),
+    "width": replace(BASE, model=MLP(30, 2, hidden=95)),
+    "dropout": replace(BASE, model=MLP(30, 2, dropout=0.2)),
+    "weight decay": with_training(optimiser=Optimiser(weight_decay=1e-3)),
+    "clipping": with_training(optimiser=Optimiser(clip=1.0)),
+    "moments": with_training(optimiser=Optimiser(b2=0.99)),
+    "learning rate": with_training(learning_rate=3e-3),
+    "batch size": with_training(batch_size=256),
+    "epochs": with_training(epochs=44),
+    "early stopping": with_training(stopping=Rule(12, 9)),
+    "annealing": with_training(beta0=0.1),
+    "a feature": replace(BASE, dataset=edited_data()),
+    "a label": replace(BASE, dataset=relabelled_data()),
+    "name of the random streams": replace(
+        BASE, dataset=datasets.from_arrays("other", CANCER.features, CANCER.labels)
+    ),
+    "what is measured": replace(
+        BASE, measure=Measure("mean", lambda predict, test, key: {"m": jnp.mean(test.mean)})
+    ),
+    "timing": replace(BASE, timed=True),
+}
+
+
+@pytest.mark.parametrize("what", OTHER)
+def test_another_value_is_another_run(what):
+    assert run(OTHER[what]) != run(BASE)
+
+
+def test_another_regime_or_seed_is_another_run():
+    cells = [Cell(CLEAN, 0), Cell(CLEAN, 1), Cell(Regime("symmetric", 20), 0)]
+    assert len({run(BASE, cell=cell) for cell in cells}) == 3
+
+
+@pytest.mark.parametrize("name", ["tau", "kappa", "nu", "mean_curvature"])
+def test_the_constants_of_the_candidates_count(name):
+    for spec in (LOSSES["apms"], LOSSES["hpg"], LOSSES["capm"]):
+        if name in spec.constants:
+            changed = spec.variant("x", "x", **{name: 1.1 * spec.constants[name]})
+            assert run(with_loss(changed)) != run(with_loss(spec))
+
+
+def test_an_edit_in_the_mathematics_counts(monkeypatch):
+    """Not only constants that a spec declares: what it computes, down to the geometry."""
+    before = run(with_loss(LOSSES["hpg"]))
+    assert run(with_loss(LOSSES["hpg"])) == before
+    divergence = log_cosh.divergence_to
+    monkeypatch.setattr(log_cosh, "divergence_to", lambda m, h: 1.5 * divergence(m, h))
+    forget()
+    jax.clear_caches()
+    assert run(with_loss(LOSSES["hpg"])) != before
+
+
+def test_an_edit_of_the_model_counts(monkeypatch):
+    before = run(BASE)
+    monkeypatch.setattr(mlp.nn, "relu", jax.nn.gelu)
+    forget()
+    assert run(BASE) != before
+
+
+def test_the_first_weights_count(monkeypatch):
+    before, initial = run(BASE), MLP.initial
+    monkeypatch.setattr(MLP, "initial", lambda self, rng: 2 * initial(self, rng))
+    forget()
+    assert run(BASE) != before
+
+
+def test_the_precision_counts():
+    before = run(BASE)
+    with jax.enable_x64(True):
+        assert run(BASE) != before
+    with jax.default_matmul_precision("highest"):
+        assert run(BASE) != before
+    assert run(BASE) == before
+
+
+def test_names_comments_and_order_do_not_count():
+    def mine(logits, labels):
+        chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+        return jax.nn.logsumexp(logits, axis=-1) - chosen
+
+    def renamed(z, y):
+        # the same under other names
+        top = jnp.take_along_axis(z, y[..., None], axis=-1)[..., 0]
+        return jax.nn.logsumexp(z, axis=-1) - top
+
+    first = LossSpec("mine", "Mine", "Own", from_logits(mine))
+    second = LossSpec("yours", "Yours", "Other", from_logits(renamed))
+    assert run(with_loss(first)) == run(with_loss(second))
+    both = replace(BASE, losses=(LOSSES["ce"], LOSSES["gce"]), name="another study")
+    swapped = replace(BASE, losses=(LOSSES["gce"], LOSSES["ce"]))
+    assert run(both, place=1) == run(swapped, place=0) == run(BASE)
+    more = replace(BASE, seeds=(0, 1, 2), regimes=(Regime("symmetric", 20), CLEAN))
+    assert run(more) == run(BASE)
+
+
+def test_the_manifest_says_what_the_hashes_stand_for():
+    parts, identity = describe(BASE), identify(BASE)
+    assert parts["loss"][identity.losses[0]] == {"name": "gce", "constants": {"q": 0.7}}
+    assert parts["training"][identity.parts["training"]]["epochs"] == 45
+    assert parts["dataset"][identity.parts["dataset"]]["name"] == "breast-cancer"
+
+
+def forget():
+    """Forget what was traced before an edit that no process would see."""
+    for cached in (identities._loss_digest, identities._model_digest, identities._measured):
+        cached.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def forget_afterwards():
+    yield
+    forget()

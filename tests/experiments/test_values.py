@@ -1,0 +1,113 @@
+"""A loss, a dataset and a model, each added in one place, travel to the last figure."""
+
+import json
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from experiments import noise
+from experiments.engine.options import Options
+from pgeom.data import datasets
+from pgeom.losses import catalogue
+from pgeom.losses.spec import LossSpec, from_logits
+from pgeom.models import architectures
+
+LABEL = "Toy margin"
+
+
+def hinge(logits, labels, *, margin):
+    """The multiclass hinge loss: smooth enough for a test."""
+    label = jax.nn.one_hot(labels, logits.shape[-1], dtype=bool)
+    rival = jnp.max(jnp.where(label, -jnp.inf, logits), axis=-1)
+    return jax.nn.softplus(margin + rival - jnp.sum(jnp.where(label, logits, 0.0), axis=-1))
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Logistic regression, written without Flax."""
+
+    inputs: int
+    classes: int
+
+    @property
+    def size(self):
+        return (self.inputs + 1) * self.classes
+
+    @property
+    def activations(self):
+        return self.inputs + self.classes
+
+    def initial(self, rng):
+        return rng.normal(0, 0.01, self.size).astype(np.float32)
+
+    def masks(self, key, n):
+        return ()
+
+    def logits(self, parameters, x, masks=None):
+        weights = parameters[self.classes :].reshape(self.inputs, self.classes)
+        return jnp.dot(x, weights) + parameters[None, : self.classes]
+
+
+def blobs():
+    rng = np.random.default_rng(0)
+    labels = np.arange(150) % 3
+    features = rng.normal(size=(150, 4)) + 3 * np.eye(3, 4)[labels]
+    return datasets.from_arrays("blobs", features, labels, "clean symmetric-20")
+
+
+@pytest.fixture
+def values(monkeypatch):
+    """One value each: nothing else in the project knows of them."""
+    toy = LossSpec("toy", LABEL, "Toys", from_logits(hinge), {"margin": 1.0}, candidate=True)
+    monkeypatch.setitem(catalogue.GENERAL, "toy", toy)
+    monkeypatch.setitem(datasets.BUILT_IN, "blobs", blobs)
+    monkeypatch.setitem(architectures.ARCHITECTURES, "linear", Linear)
+
+
+@pytest.fixture
+def legends(monkeypatch):
+    """The texts in the legends of every figure that is saved."""
+    seen, save = [], Figure.savefig
+
+    def watched(self, target, **options):
+        texts = [
+            t.get_text() for axis in self.axes if (box := axis.get_legend()) for t in box.texts
+        ]
+        seen.append((target.name, texts))
+        save(self, target, **options)
+
+    monkeypatch.setattr(Figure, "savefig", watched)
+    return seen
+
+
+def test_own_values_appear_everywhere_by_label(values, legends, tmp_path, capsys):
+    common = Options(seeds=("2",), epochs=3, model="linear")
+    noise.main(dataset="blobs", losses=("ce", "toy"), out=tmp_path, common=common)
+    records = [json.loads(line) for line in (tmp_path / "records.jsonl").read_text().splitlines()]
+    assert len(records) == 2 * 2 * 2
+    assert {record["label"] for record in records} == {"CE", LABEL}
+    assert {record["dataset"] for record in records} == {"blobs"}
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert list(manifest["model"].values()) == ["Linear(inputs=4, classes=3)"]
+    performance, _, significance = (
+        (tmp_path / "tables-blobs.md").read_text().partition("against CE")
+    )
+    assert performance.count(f"| {LABEL} |") == 2 and f"| {LABEL} |" in significance
+    assert {name for name, _ in legends} == {
+        f"{stem}.{kind}"
+        for stem in ("noise-accuracy-blobs", "reliability-blobs-symmetric-20")
+        for kind in ("png", "pdf")
+    }
+    assert all(LABEL in texts for _, texts in legends)
+    assert LABEL in capsys.readouterr().out
+
+
+def test_the_model_learns(values, tmp_path, capsys):
+    common = Options(seeds=("1",), epochs=40, model="linear", json=True)
+    settings = {"dataset": "blobs", "regimes": ("clean",), "losses": ("toy",), "out": tmp_path}
+    noise.main(**settings, common=common)
+    assert json.loads(capsys.readouterr().out)[0]["accuracy_mean"] > 0.8

@@ -17,7 +17,9 @@ from pgeom import edge
 from pgeom.types import ClassStats
 
 
-def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
+def class_stats(
+    features: jax.Array | np.ndarray, labels: jax.Array | np.ndarray, K: int
+) -> ClassStats:
     """Counts `[K]` and centroids `[K, d]` of the observed labels.
 
     Args:

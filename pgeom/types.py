@@ -28,6 +28,9 @@ Vectors: TypeAlias = Shaped[ArrayLike, "*batch K"]
 Numbers: TypeAlias = ArrayLike | Sequence[Any]
 """Anything that NumPy makes an array of numbers."""
 
+Point: TypeAlias = Float[Array | np.ndarray, " K"]
+"""A point of the simplex."""
+
 Labels: TypeAlias = Numbers
 """Integer labels `[...]`, or soft targets `[..., K]` where they are accepted."""
 

@@ -86,7 +86,8 @@ class Combination(ClosedGenerator):
     generators: tuple[Any, ...]
 
     def __call__(self, p: Point) -> Float[Array, ""]:
-        return sum_over_parts(lambda F: F(p), self, p.dtype)
+        point = jnp.asarray(p)
+        return sum_over_parts(lambda F: F(point), self, point.dtype)
 
     def rescaled(self, factor: ArrayLike) -> "Combination":
         return Combination(tuple(c * factor for c in self.coefficients), self.generators)

@@ -134,7 +134,7 @@ class Hyperbolic(ClosedGenerator):
     def rescaled(self, factor: ArrayLike) -> "Hyperbolic":
         return replace(self, scale=self.scale * factor)
 
-    def _like(self, p: Array) -> "Hyperbolic":
+    def _like(self, p: Point) -> "Hyperbolic":
         """The same generator in the dtype of p, after checking the number of classes."""
         edge.check_same_classes("w", self.w.shape[-1], p.shape[-1])
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, p.dtype), self)

@@ -1,108 +1,95 @@
 """What each part of the candidates does: `python -m experiments.ablation`."""
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-from experiments import cli, jobs
-from experiments.cells import Cell
-from experiments.records import Store
-from pgeom.losses import catalogue
+import pandas as pd
 
-CELLS = (("digits", "symmetric-40"), ("confusion", "clean"), ("confusion", "pair-flip-40"))
-CAPM = {
-    "capm": catalogue.capm,
-    "capm-no-graph": partial(catalogue.capm, gamma=0.0),
-    "capm-no-tail": partial(catalogue.capm, delta=0.0),
-    "capm-no-low-rank": partial(catalogue.capm, low_rank=False),
-    "capm-identity": partial(catalogue.capm, gamma=0.0, delta=0.0, low_rank=False),
-}
-HPG = {f"hpg-{ridges}": partial(catalogue.hpg, ridges=ridges) for ridges in (0, 2, 4, 8, 16)}
-APMS = {"apms": catalogue.apms}
+from experiments.engine.options import DEFAULTS, Common, Options, make_study
+from experiments.engine.session import Session
+from experiments.engine.study import Study
+from pgeom.frontend import command_line
+from pgeom.losses.catalogue import LOSSES
+from pgeom.losses.spec import LossSpec
+
+CELLS = {"digits": ("symmetric-40",), "confusion": ("clean", "pair-flip-40")}
+CAPM = (
+    LOSSES["capm"],
+    LOSSES["capm"].variant("capm-no-graph", "CAPM, no graph", gamma=0.0),
+    LOSSES["capm"].variant("capm-no-tail", "CAPM, no tail", delta=0.0),
+    LOSSES["capm"].variant("capm-no-low-rank", "CAPM, no low rank", low_rank=False),
+    LOSSES["capm"].variant("capm-identity", "CAPM, identity", gamma=0.0, delta=0.0, low_rank=False),
+)
+HPG = tuple(
+    LOSSES["hpg"].variant(f"hpg-{ridges}", f"HPG, {ridges}", ridges=ridges)
+    for ridges in (0, 2, 4, 8, 16)
+)
 BETA0 = (0.0, 0.05, 0.1, 0.2, 0.5)
+APMS = tuple(LOSSES["apms"].variant(f"apms-{beta0:g}", f"APMS, {beta0:g}") for beta0 in BETA0)
 
 
-def main(out: Path = Path("results/ablation"), common: cli.Common = cli.DEFAULTS) -> None:
+def main(out: Path = Path("results/ablation"), common: Common = DEFAULTS) -> None:
     """Take the candidates apart: CAPM's terms, HPG's ridges, APMS's initial coefficient.
 
     Args:
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    command = cli.begin(common, out)
-    places = [Cell(*where, seed) for where in CELLS for seed in command.seeds]
-    asked = len(places) * (len(CAPM) + len(HPG) + len(BETA0))
-    spent = train_missing(out, places, command)
-    cli.finish(command, spent, asked, out, lambda: report(out, places, command))
+    studies = make_studies(common)
+    session = Session(common, out)
+    session.train(*studies)
+    session.finish(lambda: show(studies, session))
 
 
-def train_missing(out: Path, places: list[Cell], command: cli.Command) -> jobs.Spent:
-    """Train what has no record yet."""
-    spent = jobs.Spent()
-    for dataset in dict.fromkeys(name for name, _ in CELLS):
-        cells = [cell for cell in places if cell.dataset == dataset]
-        # the coefficient is data of a member: one small program serves all but the protocol's
-        builders = {**CAPM, **HPG, **APMS}
-        for beta0 in BETA0:
-            training = replace(command.training, beta0=beta0)
-            used = builders if beta0 == catalogue.BETA0 else APMS
-            store = Store(out, training.configuration())
-            run = (store, cells, used, training, command.machine)
-            spent += jobs.run(*run)
-    return spent
-
-
-def runs_of(out: Path, training) -> list[dict]:
-    """All runs, with the coefficient in the name of an APMS one."""
-    runs = []
-    for beta0 in BETA0:
-        store = Store(out, replace(training, beta0=beta0).configuration())
-        for run in store.runs():
-            name = f"apms-{beta0:g}" if run["loss"] == "apms" else run["loss"]
-            runs.append({**run, "loss": name})
-    return runs
-
-
-def families() -> dict[str, tuple[str, ...]]:
+def families() -> dict[str, tuple[LossSpec, ...]]:
     """The variants of each candidate."""
-    return {
-        "CAPM terms": tuple(CAPM),
-        "HPG ridges": tuple(HPG),
-        "APMS β₀": tuple(f"apms-{beta0:g}" for beta0 in BETA0),
-    }
+    return {"CAPM terms": CAPM, "HPG ridges": HPG, "APMS β₀": APMS}
 
 
-def frame_of(out: Path, cells, training):
+def make_studies(options: Options) -> list[Study]:
+    """One study per dataset for CAPM and HPG, and one per coefficient for APMS.
+
+    The coefficient is data of a member: one small program serves all of them.
+    """
+    studies = []
+    for dataset, regimes in CELLS.items():
+        base = make_study("ablation", options, dataset, regimes=regimes)
+        studies.append(replace(base, losses=(*CAPM, *HPG)))
+        for beta0, loss in zip(BETA0, APMS, strict=True):
+            training = replace(base.training, beta0=beta0)
+            studies.append(replace(base, losses=(loss,), training=training))
+    return studies
+
+
+def read_places(studies: list[Study], folder: Path) -> pd.DataFrame:
     """The records of every variant, with the place of each: its dataset and regime."""
-    from experiments import tables
+    from experiments.engine.results import read_frames
 
-    names = [name for family in families().values() for name in family]
-    frame = tables.select(runs_of(out, training), cells, names)
-    frame["place"] = frame["dataset"] + ", " + frame["regime"].astype(str)
-    return frame
+    frame = read_frames(studies, folder)
+    return frame.assign(place=frame["dataset"] + ", " + frame["regime"])
 
 
-def grids_of(frame) -> list:
-    """A table a candidate."""
-    from experiments import tables
+def make_grids(frame: pd.DataFrame) -> list:
+    """One table per candidate."""
+    from experiments.tables.summary import crossed
 
     return [
-        tables.crossed(frame[frame["loss"].isin(members)], f"ablation of {family}", "accuracy")
-        for family, members in families().items()
+        crossed(frame, variants, f"ablation of {family}", "accuracy")
+        for family, variants in families().items()
     ]
 
 
-def report(out: Path, cells, command: cli.Command) -> list[Path]:
-    """Print the table and write it and the figure, all from records."""
-    from experiments import figures, tables
+def show(studies: list[Study], session: Session) -> list[Path]:
+    """Print the tables and write them and the figure, all from records."""
+    from experiments import figures
+    from experiments.tables.grid import publish
+    from experiments.tables.summary import summarise
 
-    frame = frame_of(out, cells, command.training)
-    grids = grids_of(frame)
-    page = out / "tables-ablation.md"
-    summary = tables.summary(frame, ("accuracy", "nll"), by=["place", "loss"])
-    tables.publish(grids, summary, page, command.console, command.json)
-    return [page, *figures.ablations(frame, families(), out / "ablations")]
+    frame, page = read_places(studies, session.out), session.out / "tables-ablation.md"
+    summary = summarise(frame, ("accuracy", "nll"), by=("place", "loss"))
+    publish(make_grids(frame), summary, page, session.console, session.json)
+    return [page, *figures.ablations(frame, families(), session.out / "ablations")]
 
 
 if __name__ == "__main__":
-    cli.start(main, "experiments.ablation")
+    command_line.run(main, "experiments.ablation")

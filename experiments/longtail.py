@@ -8,18 +8,14 @@ validation NLL is best in the second or third epoch, long before they have learn
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-
-from experiments import cli
-from experiments.cells import Cell
-from experiments.jobs import Spent
-from experiments.protocol import Training, chosen
-from experiments.records import Store
+from experiments.engine.options import DEFAULTS, Common, Options, make_study
+from experiments.engine.session import Session
+from experiments.engine.study import Study
+from pgeom.frontend import command_line
 from pgeom.losses import catalogue
 from pgeom.training import early_stopping
 
 DATASET, REGIME = "long-tail", "long-tail-30"
-EARLY = "early stopping"
 METRICS = {
     "balanced_accuracy": "Balanced acc. ↑",
     "nll": "NLL ↓",
@@ -31,61 +27,54 @@ METRICS = {
 def main(
     losses: tuple[str, ...] = (),
     out: Path = Path("results/longtail"),
-    common: cli.Common = cli.DEFAULTS,
+    common: Common = DEFAULTS,
 ) -> None:
     """Train every loss on a long-tailed sample, with and without early stopping.
 
     Args:
-        losses: Names such as ce or ldam; all seventeen if none are given.
+        losses: Names such as ce or ldam; all seventeen by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    losses = chosen("loss", losses, tuple(catalogue.LOSSES))
-    command = cli.begin(common, out)
-    cells = [Cell(DATASET, REGIME, seed) for seed in command.seeds]
-    stores, spent = train_missing(out, cells, losses, command)
-    asked = 2 * len(cells) * len(losses)
-    cli.finish(command, spent, asked, out, lambda: report(stores, cells, losses, command))
+    studies = make_studies(common, losses)
+    session = Session(common, out)
+    session.train(*studies)
+    session.finish(lambda: show(studies, session))
 
 
-def train_missing(out: Path, cells, losses, command: cli.Command):
-    """Train what has no record yet, in either way; return the store of each, and what it took."""
-    spent, stores = Spent(), {}
-    for name, training in stoppings(command.training).items():
-        stores[name], more = command.train(out, cells, losses, training)
-        spent += more
-    return stores, spent
-
-
-def stoppings(training: Training) -> dict[str, Training]:
-    """The two ways to stop."""
-    never = {
-        "minimum_epochs": early_stopping.NEVER.minimum,
-        "patience": early_stopping.NEVER.patience,
-    }
-    return {EARLY: training, "no early stopping": replace(training, **never)}
-
-
-def report(stores: dict[str, Store], cells, losses, command: cli.Command) -> list[Path]:
-    """Print the tables and write them and the figure, all from records."""
-    from experiments import figures, tables
-
-    frames = {name: tables.select(store.runs(), cells, losses) for name, store in stores.items()}
-    regime = cells[0].regime
-    grids = [
-        tables.performance(frame, f"{regime}, {name}", regime, METRICS)
-        for name, frame in frames.items()
-    ]
-    grids.append(tables.significance(frames[EARLY], regime, regime))
-    folder = stores[EARLY].folder
-    page = folder / "tables-longtail.md"
-    summary = pd.concat(
-        tables.summary(frame, tuple(METRICS)).assign(stopping=name)
-        for name, frame in frames.items()
+def make_studies(options: Options, losses: tuple[str, ...]) -> tuple[Study, Study]:
+    """The protocol's study, and the same one without early stopping."""
+    known, regimes = catalogue.LOSSES, (REGIME,)
+    stopped = make_study(
+        "early stopping", options, DATASET, regimes=regimes, losses=losses, known=known
     )
-    tables.publish(grids, summary, page, command.console, command.json)
-    return [page, *figures.longtail(frames, folder / "longtail")]
+    training = replace(stopped.training, stopping=early_stopping.NEVER)
+    return stopped, replace(stopped, name="no early stopping", training=training)
+
+
+def show(studies: tuple[Study, Study], session: Session) -> list[Path]:
+    """Print the tables and write them and the figure, all from records."""
+    import pandas as pd
+
+    from experiments import figures
+    from experiments.engine.results import read_frame
+    from experiments.tables.grid import publish
+    from experiments.tables.paired_tests import significance
+    from experiments.tables.summary import performance, summarise
+
+    frames = {study.name: read_frame(study, session.out) for study in studies}
+    grids = [
+        performance(frame, f"{REGIME}, {name}", REGIME, METRICS) for name, frame in frames.items()
+    ]
+    grids.append(significance(frames[studies[0].name], REGIME, REGIME))
+    summary = pd.concat(
+        summarise(frame, tuple(METRICS)).assign(stopping=name) for name, frame in frames.items()
+    )
+    page = session.out / "tables-longtail.md"
+    publish(grids, summary, page, session.console, session.json)
+    legend, chance = figures.legend(studies[0].losses), 1 / studies[0].dataset.num_classes
+    return [page, *figures.longtail(frames, legend, chance, session.out / "longtail")]
 
 
 if __name__ == "__main__":
-    cli.start(main, "experiments.longtail")
+    command_line.run(main, "experiments.longtail")

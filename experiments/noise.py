@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from experiments import cli
-from experiments.cells import Cell
-from experiments.protocol import NOISE_DATASETS, REGIMES, chosen, one_of
-from experiments.records import Store
-from pgeom.losses import catalogue
+from experiments.engine.options import DEFAULTS, Common, make_study
+from experiments.engine.session import Session
+from experiments.engine.study import Study
+from pgeom.data.regimes import Regime
+from pgeom.frontend import command_line
 
 
 def main(
@@ -14,54 +14,52 @@ def main(
     regimes: tuple[str, ...] = (),
     losses: tuple[str, ...] = (),
     out: Path = Path("results/noise"),
-    common: cli.Common = cli.DEFAULTS,
+    common: Common = DEFAULTS,
 ) -> None:
-    """Train all losses of a dataset under label noise, and compare them with cross-entropy.
+    """Train all losses on a dataset under label noise, and compare them with cross-entropy.
 
-    Finished cells are kept in --out and skipped by the next call.
+    Finished runs are kept in --out and reused by the next call.
 
     Args:
-        dataset: digits, breast-cancer or confusion.
-        regimes: Names such as clean or symmetric-40; all of the dataset's if none are given.
-        losses: Names such as ce or hpg; all thirteen if none are given.
+        dataset: digits, breast-cancer, confusion or long-tail.
+        regimes: Such as clean, symmetric-40 or pair-flip-40; the dataset's own by default.
+        losses: Names such as ce or hpg; all thirteen by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    dataset = one_of("dataset", dataset, NOISE_DATASETS)
-    regimes = chosen("regime", regimes, REGIMES[dataset])
-    losses = chosen("loss", losses, tuple(catalogue.GENERAL))
-    command = cli.begin(common, out)
-    cells = [Cell(dataset, regime, seed) for regime in regimes for seed in command.seeds]
-    store, spent = command.train(out, cells, losses)
-    asked = len(cells) * len(losses)
-    cli.finish(command, spent, asked, out, lambda: report(store, cells, losses, command))
+    study = make_study("noise", common, dataset, regimes=regimes, losses=losses)
+    session = Session(common, out)
+    session.train(study)
+    session.finish(lambda: show(study, session))
 
 
-def report(store: Store, cells: list[Cell], losses, command: cli.Command) -> list[Path]:
+def show(study: Study, session: Session) -> list[Path]:
     """Print the tables and write them and the figures, all from records."""
     # here and not above: a mistake in the command line should not wait for them
-    from experiments import figures, tables
+    from experiments import figures
+    from experiments.engine.results import read_frame, read_logits
+    from experiments.tables.grid import publish
+    from experiments.tables.paired_tests import significance
+    from experiments.tables.summary import performance, summarise
 
-    frame = tables.select(store.runs(), cells, losses)
-    dataset, regimes = cells[0].dataset, list(dict.fromkeys(cell.regime for cell in cells))
-    grids = [tables.performance(frame, f"{dataset}, {regime}", regime) for regime in regimes]
-    grids += [tables.significance(frame, f"{dataset}, {regime}", regime) for regime in regimes]
-    page = store.folder / f"tables-{dataset}.md"
-    summary = tables.summary(frame).assign(dataset=dataset)
-    tables.publish(grids, summary, page, command.console, command.json)
-    noisiest = [cell for cell in cells if cell.regime == _noisiest(regimes)]
-    written = figures.noise_accuracy(frame, dataset, store.folder / f"noise-accuracy-{dataset}")
-    written += figures.reliability(
-        store, noisiest, losses, store.folder / f"reliability-{dataset}-{noisiest[0].regime}"
-    )
+    frame, out, name = read_frame(study, session.out), session.out, study.dataset.name
+    titles = {str(regime): f"{name}, {regime}" for regime in study.regimes}
+    grids = [performance(frame, title, regime) for regime, title in titles.items()]
+    grids += [significance(frame, title, regime) for regime, title in titles.items()]
+    page = out / f"tables-{name}.md"
+    publish(grids, summarise(frame).assign(dataset=name), page, session.console, session.json)
+    legend, noisiest = figures.legend(study.losses), noisiest_regime(study.regimes)
+    written = figures.noise_accuracy(frame, legend, out / f"noise-accuracy-{name}")
+    logits = read_logits(study, noisiest, out)
+    written += figures.reliability(logits, legend, out / f"reliability-{name}-{noisiest}")
     return [page, *written]
 
 
-def _noisiest(regimes: list[str]) -> str:
+def noisiest_regime(regimes: tuple[Regime, ...]) -> Regime:
     """The last symmetric regime, or else the last there is."""
-    symmetric = [regime for regime in regimes if regime.startswith("symmetric")]
-    return (symmetric or regimes)[-1]
+    symmetric = [regime for regime in regimes if regime.kind == "symmetric"]
+    return (symmetric or list(regimes))[-1]
 
 
 if __name__ == "__main__":
-    cli.start(main, "experiments.noise")
+    command_line.run(main, "experiments.noise")

@@ -5,21 +5,18 @@ a seed where they do not look at the model. The attacks maximise cross-entropy a
 probes of local sensitivity, no certificates.
 """
 
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from experiments import cli
-from experiments.cells import Cell, PreparedCell, network_for
-from experiments.protocol import chosen
-from experiments.records import Store
-from pgeom.data.regimes import stream
+from experiments.engine.measures import Measure, Predict, TestPart
+from experiments.engine.options import DEFAULTS, Common, Options, make_study
+from experiments.engine.session import Session
+from experiments.engine.study import Study
 from pgeom.evaluation import metrics, perturbation
-from pgeom.losses import catalogue
-from pgeom.training.trainer import Trained
+from pgeom.frontend import command_line
 
 NATURAL = {
     "accuracy": "Clean ↑",
@@ -35,51 +32,41 @@ ATTACKS = {**FGSM, **PGD}
 def main(
     losses: tuple[str, ...] = (),
     out: Path = Path("results/robustness"),
-    common: cli.Common = cli.DEFAULTS,
+    common: Common = DEFAULTS,
 ) -> None:
     """Perturb the test pixels of clean digits, at random and against each model.
 
     Args:
-        losses: Names such as ce or hpg; all thirteen if none are given.
+        losses: Names such as ce or hpg; all thirteen by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    losses = chosen("loss", losses, tuple(catalogue.GENERAL))
-    command = cli.begin(common, out)
-    cells = [Cell("digits", "clean", seed) for seed in command.seeds]
-    store, spent = command.train(out, cells, losses, measure=probe)
-    asked = len(cells) * len(losses)
-    cli.finish(command, spent, asked, out, lambda: report(store, cells, losses, command))
+    study = make_probed(common, losses)
+    session = Session(common, out)
+    session.train(study)
+    session.finish(lambda: show(study, session))
 
 
-def probe(prepared: PreparedCell, trained: Trained) -> dict[str, np.ndarray]:
-    """The accuracy of each run under each perturbation, and its mean input-gradient norm."""
-    split = prepared.split
-    pixels = np.clip(split.test.features * split.scale + split.mean, 0, 1)
-    seed = stream("perturbation", *prepared.cell).integers(2**31)
-    found = _program(prepared.cell.dataset)(
-        trained.parameters, pixels, split.test.labels, split.mean, split.scale, jax.random.key(seed)
-    )
-    return {name: np.asarray(values) for name, values in found.items()}
+def make_probed(options: Options, losses: tuple[str, ...]) -> Study:
+    """Clean digits, with the accuracy under every perturbation in each record."""
+    study = make_study("robustness", options, "digits", regimes=("clean",), losses=losses)
+    return replace(study, measure=Measure("perturbations", probe))
 
 
-@cache
-def _program(dataset: str):
-    """One compiled program for all the runs of a cell."""
-    network = network_for(dataset)
+def probe(predict: Predict, test: TestPart, key: jax.Array) -> dict[str, jax.Array]:
+    """The accuracy of a run under each perturbation, and its mean input-gradient norm."""
+    mean, scale = test.mean[None], test.scale[None]
+    pixels, labels = jnp.clip(test.features * scale + mean, 0, 1), test.labels
 
-    def probe_run(parameters, pixels, labels, mean, scale, key):
-        def model(x):
-            return network.logits(parameters, (x - mean[None]) / scale[None])
+    def model(x):
+        return predict((x - mean) / scale)
 
-        inputs = _perturbed(model, pixels, labels, key)
-        found = {
-            name: metrics.accuracy(jax.nn.softmax(model(x)), labels) for name, x in inputs.items()
-        }
-        slope = jax.grad(lambda x: len(labels) * perturbation.attack_loss(model, x, labels))(pixels)
-        return {**found, "input_gradient_norm": jnp.mean(jnp.linalg.norm(slope, axis=1))}
-
-    return jax.jit(jax.vmap(probe_run, in_axes=(0, None, None, None, None, None)))
+    inputs = _perturbed(model, pixels, labels, key)
+    fields = {
+        name: metrics.accuracy(jax.nn.softmax(model(x)), labels) for name, x in inputs.items()
+    }
+    slope = jax.grad(lambda x: len(labels) * perturbation.attack_loss(model, x, labels))(pixels)
+    return {**fields, "input_gradient_norm": jnp.mean(jnp.linalg.norm(slope, axis=1))}
 
 
 def _perturbed(model, pixels, labels, key) -> dict[str, jax.Array]:
@@ -102,28 +89,30 @@ def _level(name: str) -> float:
     return float(name.rpartition("_")[2])
 
 
-def grids_of(frame) -> list:
-    """A table a kind of perturbation."""
-    from experiments import tables
+def make_grids(frame) -> list:
+    """One table per kind of perturbation."""
+    from experiments.tables.summary import performance
 
     return [
-        tables.performance(frame, f"digits, clean models: accuracy under {kind}", "clean", columns)
+        performance(frame, f"digits, clean models: accuracy under {kind}", "clean", columns)
         for kind, columns in (("corruption", NATURAL), ("FGSM", FGSM), ("PGD", PGD))
     ]
 
 
-def report(store: Store, cells, losses, command: cli.Command) -> list[Path]:
+def show(study: Study, session: Session) -> list[Path]:
     """Print the tables and write them and the figures, all from records."""
-    from experiments import figures, tables
+    from experiments import figures
+    from experiments.engine.results import read_frame
+    from experiments.tables.grid import publish
+    from experiments.tables.summary import summarise
 
-    frame = tables.select(store.runs(), cells, losses)
-    grids = grids_of(frame)
-    page = store.folder / "tables-robustness.md"
-    fields = (*NATURAL, *ATTACKS, "input_gradient_norm")
-    tables.publish(grids, tables.summary(frame, fields), page, command.console, command.json)
-    written = figures.natural_corruption(frame, NATURAL, store.folder / "natural-corruption")
-    return [page, *written, *figures.attacks(frame, store.folder / "attacks")]
+    frame, out = read_frame(study, session.out), session.out
+    page, fields = out / "tables-robustness.md", (*NATURAL, *ATTACKS, "input_gradient_norm")
+    publish(make_grids(frame), summarise(frame, fields), page, session.console, session.json)
+    legend = figures.legend(study.losses)
+    written = figures.natural_corruption(frame, legend, NATURAL, out / "natural-corruption")
+    return [page, *written, *figures.attacks(frame, legend, out / "attacks")]
 
 
 if __name__ == "__main__":
-    cli.start(main, "experiments.robustness")
+    command_line.run(main, "experiments.robustness")

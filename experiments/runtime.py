@@ -4,77 +4,52 @@ Every loss is trained alone, in a program of its own on one device, on the same 
 compiling nor the first epoch, which warms the program up, is part of the time.
 """
 
-import time
+from dataclasses import replace
 from pathlib import Path
 
-from experiments import cli
-from experiments.cells import Cell, PreparedCell, network_for, prepare
-from experiments.protocol import chosen
-from experiments.records import Store
-from pgeom.losses import catalogue
-from pgeom.training.crew import Setup, sizes_of
-from pgeom.training.trainer import compile_programs, train
+from experiments.engine.options import DEFAULTS, Common, Options, make_study
+from experiments.engine.session import Session
+from experiments.engine.study import Study
+from pgeom.frontend import command_line
 
-COLUMNS = {"seconds": "Seconds a run ↓"}
+COLUMNS = {"seconds": "Seconds per run ↓"}
 
 
 def main(
     losses: tuple[str, ...] = (),
     out: Path = Path("results/runtime"),
-    common: cli.Common = cli.DEFAULTS,
+    common: Common = DEFAULTS,
 ) -> None:
-    """Time each loss alone on the same members of clean digits, compile apart.
+    """Time each loss alone on the same members of clean digits, compiling apart.
 
     Args:
-        losses: Names such as ce or hpg; all thirteen if none are given.
+        losses: Names such as ce or hpg; all thirteen by default.
         out: The folder for records and the table.
         common: Options of every command.
     """
-    from experiments import tables
-
-    losses = chosen("loss", losses, tuple(catalogue.GENERAL))
-    cli.refuse_distributed(common, "experiments.runtime")
-    command = cli.begin(common, out)
-    cells = [Cell("digits", "clean", seed) for seed in command.seeds]
-    store = time_missing(out, cells, losses, command)
-    frame = tables.select(store.runs(), cells, losses)
-    grid = tables.performance(frame, "digits, clean: a loss alone", "clean", COLUMNS)
-    summary = tables.summary(frame, tuple(COLUMNS))
-    tables.publish([grid], summary, out / "tables-runtime.md", command.console, command.json)
+    study = make_timed(common, losses)
+    session = Session(common, out)
+    session.train(study)
+    session.finish(lambda: show(study, session))
 
 
-def time_missing(out: Path, cells: list[Cell], losses, command: cli.Command) -> Store:
-    """Time what has no record yet, a loss after another, and return the store."""
-    store = Store(out, command.training.configuration())
-    prepared = [prepare(cell, command.training) for cell in store.missing(cells, losses)]
-    with command.console.status("timing each loss alone"):
-        for loss in losses if prepared else ():
-            for one, run in zip(prepared, _timed(loss, prepared, command), strict=True):
-                store.add(one.cell, [run], {})
-    return store
+def make_timed(options: Options, losses: tuple[str, ...]) -> Study:
+    """Clean digits, every run by itself."""
+    study = make_study("runtime", options, "digits", regimes=("clean",), losses=losses)
+    return replace(study, timed=True)
 
 
-def _timed(loss: str, prepared: list[PreparedCell], command: cli.Command) -> list[dict]:
-    """The records of one loss: seconds to train each member."""
-    network = network_for(prepared[0].cell.dataset)
-    builders = (catalogue.GENERAL[loss],)
-    setup = Setup(network, builders, command.training.batch_size, devices=1)
-    programs = compile_programs(setup, sizes_of(prepared[0].training))
-    train(programs, [prepared[0].training], 1)
-    records = []
-    for one in prepared:
-        begun = time.perf_counter()
-        (trained,) = train(programs, [one.training], command.training.epochs)
-        record = {
-            **one.cell._asdict(),
-            "loss": loss,
-            "seconds": round(time.perf_counter() - begun, 4),
-            "stopped_epoch": int(trained.stopped_epoch[0]),
-            "diverged_epoch": int(trained.diverged_epoch[0]),
-        }
-        records.append(record)
-    return records
+def show(study: Study, session: Session) -> list[Path]:
+    """Print the table and write it, from records."""
+    from experiments.engine.results import read_frame
+    from experiments.tables.grid import publish
+    from experiments.tables.summary import performance, summarise
+
+    frame, page = read_frame(study, session.out), session.out / "tables-runtime.md"
+    grid = performance(frame, "digits, clean: each loss alone", "clean", COLUMNS)
+    publish([grid], summarise(frame, tuple(COLUMNS)), page, session.console, session.json)
+    return [page]
 
 
 if __name__ == "__main__":
-    cli.start(main, "experiments.runtime")
+    command_line.run(main, "experiments.runtime")

@@ -1,20 +1,27 @@
-"""The verdict on one claim for one configuration, and the three ways to reach it.
+"""The verdict on one claim for one configuration, and the ways to reach it.
 
 Ratios say how much of a bound is used: 1 is attained, more than 1 is a violation, for bounds from
 below as for bounds from above.
 
->>> check = below("loss ≤ M", "Prop. (capm)", observed=1.5, paper=3.0, sharp=2.0, how="by hand")
+>>> where = ("loss ≤ M", "Prop. (capm)")
+>>> check = upper_bound(*where, observed=1.5, paper=3.0, sharp=2.0, how="by hand")
 >>> check.holds, check.ratio_to_paper, check.ratio_to_sharp
 (True, 0.5, 0.75)
->>> attains("loss ≤ M", "Prop. (capm)", observed=1.5, paper=3.0, how="by hand").holds
+>>> attainment(*where, observed=1.5, paper=3.0, how="by hand").holds
 False
 """
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from proofs_numeric.configurations import Configurations
+
+Number = SupportsFloat  # a float, or a scalar of NumPy or JAX
 
 ROUNDING = 1e-9  # relative excess that float64 and a search may show over an exact bound
 ATTAINED = 1e-6  # relative shortfall up to which a bound counts as attained
@@ -47,76 +54,116 @@ class Check(NamedTuple):
     how: str
 
 
-def below(
-    claim: str, label: str, *, observed, paper=None, sharp=None, how: str, slack=ROUNDING
+def upper_bound(
+    claim: str,
+    label: str,
+    *,
+    observed: Number,
+    paper: Number | None = None,
+    sharp: Number | None = None,
+    how: str,
+    slack: float = ROUNDING,
 ) -> Check:
     """observed ≤ sharp ≤ paper, up to rounding."""
-    used = [_ratio(observed, bound) for bound in (paper, sharp)]
-    return _judge(claim, label, observed, paper, sharp, used, _ratio(sharp, paper), how, slack)
+    used = _ratio(observed, paper), _ratio(observed, sharp)
+    order = _ratio(sharp, paper)
+    return _judge(claim, label, observed, (paper, sharp), used, order, how, slack)
 
 
-def above(
-    claim: str, label: str, *, observed, paper=None, sharp=None, how: str, slack=ROUNDING
+def lower_bound(
+    claim: str,
+    label: str,
+    *,
+    observed: Number,
+    paper: Number | None = None,
+    sharp: Number | None = None,
+    how: str,
+    slack: float = ROUNDING,
 ) -> Check:
     """observed ≥ sharp ≥ paper, up to rounding."""
-    used = [_ratio(bound, observed) for bound in (paper, sharp)]
-    return _judge(claim, label, observed, paper, sharp, used, _ratio(paper, sharp), how, slack)
+    used = _ratio(paper, observed), _ratio(sharp, observed)
+    order = _ratio(paper, sharp)
+    return _judge(claim, label, observed, (paper, sharp), used, order, how, slack)
 
 
-def attains(
-    claim: str, label: str, *, observed, paper=None, sharp=None, how: str, shortfall=ATTAINED
+def attainment(
+    claim: str,
+    label: str,
+    *,
+    observed: Number,
+    paper: Number | None = None,
+    sharp: Number | None = None,
+    how: str,
+    shortfall: float = ATTAINED,
 ) -> Check:
-    """observed ≤ each bound that is given, and as good as equal to it."""
-    check = below(claim, label, observed=observed, paper=paper, sharp=sharp, how=how)
+    """observed ≤ each bound that is given, and nearly equal to it."""
+    check = upper_bound(claim, label, observed=observed, paper=paper, sharp=sharp, how=how)
     given = [r for r in (check.ratio_to_paper, check.ratio_to_sharp) if r is not None]
     return check._replace(holds=check.holds and min(given) >= 1 - shortfall)
 
 
-def agrees(claim: str, label: str, *, error, tolerance, how: str) -> Check:
+def agreement(claim: str, label: str, *, error: ArrayLike, tolerance: float, how: str) -> Check:
     """An identity: the largest error is within the tolerance, shown as the bound."""
-    return below(claim, label, observed=float(np.max(error)), paper=tolerance, how=how, slack=0.0)
+    worst = float(np.max(error))
+    return upper_bound(claim, label, observed=worst, paper=tolerance, how=how, slack=0.0)
 
 
-def finite(claim: str, label: str, *, values, how: str) -> Check:
+def finiteness(claim: str, label: str, *, values: ArrayLike, how: str) -> Check:
     """Every value is finite: the share of those that are not is zero."""
     broken = float(np.mean(~np.isfinite(np.asarray(values))))
-    return below(claim, label, observed=broken, paper=0.0, how=how)
+    return upper_bound(claim, label, observed=broken, paper=0.0, how=how)
 
 
-def for_each(judge: Callable[..., Check], claim: str, label: str, found, how: str, **columns):
+def check_each(
+    judge: Callable[..., Check],
+    claim: str,
+    label: str,
+    cases: "Configurations[Any]",
+    how: str,
+    **columns: ArrayLike,
+) -> list[Check]:
     """`judge` on each configuration.
 
     Args:
       judge: one of the functions above.
       claim, label: as for `judge`.
-      found: the `Configurations`, with `K` and `names`.
+      cases: the configurations, with `K` and `names`.
       how: how the values were found; K and the configuration's name are put before it.
       columns: the arguments of `judge`, each a scalar for all or an array `[len(names)]`.
 
     Returns:
-      A list of `Check`s.
+      One `Check` per configuration.
     """
-    columns = {key: np.broadcast_to(value, len(found.names)) for key, value in columns.items()}
+    arrays = {key: np.broadcast_to(values, len(cases.names)) for key, values in columns.items()}
     return [
         judge(
             claim,
             label,
-            how=f"K={found.K}, {name}: {how}",
-            **{key: float(values[i]) for key, values in columns.items()},
+            how=f"K={cases.K}, {name}: {how}",
+            **{key: float(values[i]) for key, values in arrays.items()},
         )
-        for i, name in enumerate(found.names)
+        for i, name in enumerate(cases.names)
     ]
 
 
-def _judge(claim, label, observed, paper, sharp, used, order, how, slack) -> Check:
+def _judge(
+    claim: str,
+    label: str,
+    observed: Number,
+    bounds: tuple[Number | None, Number | None],
+    used: tuple[float | None, float | None],
+    order: float | None,
+    how: str,
+    slack: float,
+) -> Check:
     """`used` and `order` are ratios that may not exceed one; a NaN never holds."""
-    ratios = [r for r in (*used, order) if r is not None]
-    holds = math.isfinite(observed) and all(r <= 1 + slack for r in ratios)
-    numbers = (None if x is None else float(x) for x in (paper, sharp, observed, *used))
-    return Check(claim, label, *numbers, bool(holds), how)
+    ratios = [ratio for ratio in (*used, order) if ratio is not None]
+    holds = math.isfinite(float(observed)) and all(ratio <= 1 + slack for ratio in ratios)
+    paper, sharp = (None if bound is None else float(bound) for bound in bounds)
+    return Check(claim, label, paper, sharp, float(observed), *used, holds, how)
 
 
-def _ratio(small, large) -> float | None:
+def _ratio(small: Number | None, large: Number | None) -> float | None:
     """small/large; a bound that is not positive is not used at all where it is met, else broken."""
     if small is None or large is None:
         return None

@@ -14,7 +14,7 @@ from pgeom.compilation import quick_jit
 from pgeom.geometry import bounds, curvature
 from pgeom.geometry.bregman import bregman_divergence
 from proofs_numeric import configurations, probes
-from proofs_numeric.check import Check, attains, below, for_each
+from proofs_numeric.check import Check, attainment, check_each, upper_bound
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Fig. (supp-theory-binary), §2.7"
@@ -41,15 +41,15 @@ def checks(
     """Both bounds on K classes, under test."""
     metrics, ridges = configurations.quadratics(K), configurations.hyperbolics(K)
     return [
-        *two_hypotheses(generic),
-        *random_hypotheses(K, generic),
-        *of_scores(metrics, generic, quadratic),
-        *of_scores(ridges, generic, quadratic),
-        *attained(metrics.only("pair metric"), quadratic),
+        *check_two_hypotheses(generic),
+        *check_random_hypotheses(K, generic),
+        *check_scores(metrics, generic, quadratic),
+        *check_scores(ridges, generic, quadratic),
+        *check_attained(metrics.select("pair metric"), quadratic),
     ]
 
 
-def two_hypotheses(generic, B: float = 2.5) -> list[Check]:
+def check_two_hypotheses(generic, B: float = 2.5) -> list[Check]:
     """Equality: three outcomes a, b, c; c is the contamination, b has clean mass ε/(1 − ε).
 
     The first hypothesis loses B on c alone, the second B on b alone. Their contaminated risks are
@@ -64,62 +64,71 @@ def two_hypotheses(generic, B: float = 2.5) -> list[Check]:
         how = f"two hypotheses, ε={epsilon}, B={B}"
         claim = "εB/(1−ε) is attained"
         rows += [
-            attains(claim, LABEL, observed=excess, paper=generic(B, epsilon), how=how),
-            attains("|R̃ − R| = εB is attained", LABEL, observed=shift, paper=epsilon * B, how=how),
+            attainment(claim, LABEL, observed=excess, paper=generic(B, epsilon), how=how),
+            attainment(
+                "|R̃ − R| = εB is attained", LABEL, observed=shift, paper=epsilon * B, how=how
+            ),
         ]
     return rows
 
 
-def random_hypotheses(K: int, generic) -> list[Check]:
+def check_random_hypotheses(K: int, generic) -> list[Check]:
     """Random losses in [0, B] over K outcomes."""
     rng, B = np.random.default_rng([10, K]), 3.0
     rows = []
     for epsilon in RATES:
         drawn = [
             _minimise(
-                B * rng.beta(0.3, 0.3, (HYPOTHESES, K)), *rng.dirichlet(np.ones(K), 2), epsilon
+                B * rng.beta(0.3, 0.3, (HYPOTHESES, K)),
+                rng.dirichlet(np.ones(K)),
+                rng.dirichlet(np.ones(K)),
+                epsilon,
             )
             for _ in range(20)
         ]
         excess, shift = np.max(drawn, axis=0)
         how = f"K={K}, ε={epsilon}: 20 × {HYPOTHESES} random hypotheses"
         rows += [
-            below("excess ≤ εB/(1−ε)", LABEL, observed=excess, paper=generic(B, epsilon), how=how),
-            below("|R̃ − R| ≤ εB", LABEL, observed=shift, paper=epsilon * B, how=how),
+            upper_bound(
+                "excess ≤ εB/(1−ε)", LABEL, observed=excess, paper=generic(B, epsilon), how=how
+            ),
+            upper_bound("|R̃ − R| ≤ εB", LABEL, observed=shift, paper=epsilon * B, how=how),
         ]
     return rows
 
 
-def of_scores(found: Configurations, generic, quadratic) -> list[Check]:
+def check_scores(cases: Configurations, generic, quadratic) -> list[Check]:
     """Bregman scores: D_F(η, η̃) within the generic and the quadratic bound."""
-    eta, q = _pairs(found.K)
+    eta, q = _pairs(cases.K)
     (B,), (M_T,) = (
-        found.each_of(bounds.loss_range, "sharp"),
-        found.each_of(curvature.envelope, "M_tangent"),
+        cases.evaluate(bounds.loss_range, "sharp"),
+        cases.evaluate(curvature.envelope, "M_tangent"),
     )
     rows = []
     for epsilon in RATES:
-        excess = _divergences(found.stacked, eta, (1 - epsilon) * eta + epsilon * q)
+        excess = _divergences(cases.stacked, eta, (1 - epsilon) * eta + epsilon * q)
         columns = {
             "observed": np.max(excess, axis=1),
             "paper": generic(B, epsilon),
             "sharp": np.minimum(generic(B, epsilon), quadratic(M_T, epsilon)),
         }
         how = f"ε={epsilon}, {len(eta)} pairs of η and q"
-        rows += for_each(below, "score: D(η,η̃) ≤ M_T ε²", LABEL, found, how, **columns)
+        rows += check_each(upper_bound, "score: D(η,η̃) ≤ M_T ε²", LABEL, cases, how, **columns)
     return rows
 
 
-def attained(found: Configurations, quadratic) -> list[Check]:
+def check_attained(cases: Configurations, quadratic) -> list[Check]:
     """M_T ε² at the pair metric: η = e₁ contaminated by q = e₂."""
-    eta, q = np.eye(found.K)[:1], np.eye(found.K)[1:2]
-    (M_T,) = found.each_of(curvature.envelope, "M_tangent")
+    eta, q = np.eye(cases.K)[:1], np.eye(cases.K)[1:2]
+    (M_T,) = cases.evaluate(curvature.envelope, "M_tangent")
     claim = "M_T ε² is attained"
     rows = []
     for epsilon in RATES:
-        excess = np.asarray(_divergences(found.stacked, eta, (1 - epsilon) * eta + epsilon * q))
+        excess = np.asarray(_divergences(cases.stacked, eta, (1 - epsilon) * eta + epsilon * q))
         columns = {"observed": excess[:, 0], "sharp": quadratic(M_T, epsilon)}
-        rows += for_each(attains, claim, LABEL, found, f"ε={epsilon}, e₁ towards e₂", **columns)
+        rows += check_each(
+            attainment, claim, LABEL, cases, f"ε={epsilon}, e₁ towards e₂", **columns
+        )
     return rows
 
 

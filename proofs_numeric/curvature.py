@@ -17,7 +17,7 @@ from pgeom.compilation import quick_jit
 from pgeom.geometry import curvature
 from pgeom.geometry.generators import Hyperbolic
 from proofs_numeric import configurations, probes
-from proofs_numeric.check import Check, above, agrees, attains, below, for_each
+from proofs_numeric.check import Check, agreement, attainment, check_each, lower_bound, upper_bound
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Prop. (hpg)"
@@ -51,42 +51,44 @@ def checks(
     """Every check of the envelope on K classes, with the formulas under test."""
     ridges = configurations.hyperbolics(K)
     return [
-        *capm_checks(K, envelope=envelope),
-        *closed_forms(ridges, generator, hessian, gradient),
-        *searched(ridges, envelope, generator),
+        *check_capm(K, envelope=envelope),
+        *check_closed_forms(ridges, generator, hessian, gradient),
+        *check_envelope(ridges, envelope, generator),
     ]
 
 
-def capm_checks(K: int, *, envelope: Callable = curvature.envelope) -> list[Check]:
+def check_capm(K: int, *, envelope: Callable = curvature.envelope) -> list[Check]:
     """CAPM: the Hessian is A at every p, and the envelope is exact."""
-    found = configurations.quadratics(K)
-    p = probes.points(found.K, count=1)
-    difference, spectra = _metric_spectra(found.stacked, p)
-    m, M = found.each_of(envelope, "m", "M")
+    cases = configurations.quadratics(K)
+    p = probes.points(cases.K, count=1)
+    difference, spectra = _metric_spectra(cases.stacked, p)
+    m, M = cases.evaluate(envelope, "m", "M")
     low, high = np.asarray(spectra).min(axis=(1, 2)), np.asarray(spectra).max(axis=(1, 2))
     how = f"{len(p)} points"
     return [
-        *for_each(
-            agrees,
+        *check_each(
+            agreement,
             "CAPM: ∇²F = A",
             "Prop. (capm)",
-            found,
+            cases,
             how,
             error=np.asarray(difference) / M,
             tolerance=1e-12,
         ),
-        *for_each(attains, "CAPM: m = λ_min(A)", "Prop. (capm)", found, how, observed=m, paper=low),
-        *for_each(
-            attains, "CAPM: M = λ_max(A)", "Prop. (capm)", found, how, observed=high, paper=M
+        *check_each(
+            attainment, "CAPM: m = λ_min(A)", "Prop. (capm)", cases, how, observed=m, paper=low
+        ),
+        *check_each(
+            attainment, "CAPM: M = λ_max(A)", "Prop. (capm)", cases, how, observed=high, paper=M
         ),
     ]
 
 
-def closed_forms(found: Configurations, generator, hessian, gradient) -> list[Check]:
+def check_closed_forms(cases: Configurations, generator, hessian, gradient) -> list[Check]:
     """HPG: Eqs. (hpg-gradient) and (hpg-hessian) against autodiff of Eq. (hpg-generator)."""
-    p = probes.points(found.K, count=4)
+    p = probes.points(cases.K, count=4)
     errors = _closed_form_errors(
-        found.stacked, p, generator=generator, hessian=hessian, gradient=gradient
+        cases.stacked, p, generator=generator, hessian=hessian, gradient=gradient
     )
     how = f"autodiff at {len(p)} points, relative"
     names = ("HPG: ∇F as stated", "HPG: ∇²F as stated")
@@ -94,42 +96,56 @@ def closed_forms(found: Configurations, generator, hessian, gradient) -> list[Ch
     return [
         check
         for name, label, error in zip(names, labels, errors, strict=True)
-        for check in for_each(
-            agrees, name, label, found, how, error=np.asarray(error), tolerance=1e-11
+        for check in check_each(
+            agreement, name, label, cases, how, error=np.asarray(error), tolerance=1e-11
         )
     ]
 
 
-def searched(found: Configurations, envelope, generator) -> list[Check]:
+def check_envelope(cases: Configurations, envelope, generator) -> list[Check]:
     """HPG: the extreme eigenvalues over the simplex, and the instances that attain m and M."""
-    starts = np.concatenate([probes.points(found.K, count=1)[:3], probes.draws(found.K, count=2)])
-    extremes = np.asarray(_extremes(found.stacked, starts, generator=generator))
+    starts = np.concatenate([probes.points(cases.K, count=1)[:3], probes.draws(cases.K, count=2)])
+    extremes = np.asarray(_extremes(cases.stacked, starts, generator=generator))
     m_seen, M_seen, m_T_seen, M_T_seen = (extremes * np.array([-1, 1, -1, 1])).T
-    m, M, m_T, M_T = found.each_of(envelope, "m", "M", "m_tangent", "M_tangent")
+    m, M, m_T, M_T = cases.evaluate(envelope, "m", "M", "m_tangent", "M_tangent")
     how = f"ascents on the eigenvalue from the best of {len(starts)} starts"
     rows = [
-        *for_each(above, "HPG: mI ⪯ H(p)", LABEL, found, how, observed=m_seen, paper=m),
-        *for_each(below, "HPG: H(p) ⪯ MI", LABEL, found, how, observed=M_seen, paper=M),
-        *for_each(
-            above, "HPG: m ≤ m_T ≤ λ(ΠHΠ)", LABEL, found, how, observed=m_T_seen, paper=m, sharp=m_T
+        *check_each(lower_bound, "HPG: mI ⪯ H(p)", LABEL, cases, how, observed=m_seen, paper=m),
+        *check_each(upper_bound, "HPG: H(p) ⪯ MI", LABEL, cases, how, observed=M_seen, paper=M),
+        *check_each(
+            lower_bound,
+            "HPG: m ≤ m_T ≤ λ(ΠHΠ)",
+            LABEL,
+            cases,
+            how,
+            observed=m_T_seen,
+            paper=m,
+            sharp=m_T,
         ),
-        *for_each(
-            below, "HPG: λ(ΠHΠ) ≤ M_T ≤ M", LABEL, found, how, observed=M_T_seen, paper=M, sharp=M_T
+        *check_each(
+            upper_bound,
+            "HPG: λ(ΠHΠ) ≤ M_T ≤ M",
+            LABEL,
+            cases,
+            how,
+            observed=M_T_seen,
+            paper=M,
+            sharp=M_T,
         ),
     ]
-    return rows + _attained(found, m, m_T, m_T_seen, M, M_T, M_T_seen)
+    return rows + _check_attained(cases, m, m_T, m_T_seen, M, M_T, M_T_seen)
 
 
-def _attained(found: Configurations, m, m_T, m_T_seen, M, M_T, M_T_seen) -> list[Check]:
+def _check_attained(cases: Configurations, m, m_T, m_T_seen, M, M_T, M_T_seen) -> list[Check]:
     """R < K − 1 leaves a tangent direction without ridge; Σw = 0 puts the ridge in the tangent."""
-    one = found.only("one ridge")
-    i = found.names.index(*one.names)
+    one = cases.select("one ridge")
+    i = cases.names.index(one.names[0])
     how = "along e₁ − e₂, through the centre"
     rows = [
         ("HPG: M is attained", LABEL, {"observed": M_T_seen[i], "paper": M[i]}),
         ("HPG: Σw = 0 gives M_T = M", "§2.1", {"observed": M_T[i], "paper": M[i]}),
     ]
-    if found.K > 2:
+    if cases.K > 2:
         rows += [
             ("HPG: m = sλ is attained", LABEL, {"observed": m[i], "paper": m_T_seen[i]}),
             ("HPG: R < K−1 gives m_T = sλ", "§2.1", {"observed": m[i], "sharp": m_T[i]}),
@@ -137,7 +153,7 @@ def _attained(found: Configurations, m, m_T, m_T_seen, M, M_T, M_T_seen) -> list
     return [
         check
         for claim, label, values in rows
-        for check in for_each(attains, claim, label, one, how, **values)
+        for check in check_each(attainment, claim, label, one, how, **values)
     ]
 
 
@@ -176,7 +192,7 @@ def _extremes(stacked, starts, *, generator):
             # the projected matrix has an eigenvalue 0 for 1; put it out of the way of the least
             return jnp.linalg.eigvalsh(sign * H - (1 + jnp.trace(H)) * (jnp.eye(K) - P))[-1]
 
-        return probes.highest(eigenvalue, starts).value
+        return probes.maximise_inside(eigenvalue, starts).value
 
     over_sides = jax.vmap(one, in_axes=(None, 0, 0))
     return jax.vmap(over_sides, in_axes=(0, None, None))(stacked, onto, signs)

@@ -17,9 +17,10 @@ import numpy as np
 from pgeom.compilation import quick_jit
 from pgeom.geometry import bounds, curvature, displacement
 from pgeom.geometry.displacement import DisplacementBounds, Minimum, Penalty
+from pgeom.geometry.generators import Hyperbolic
 from proofs_numeric import configurations, probes
-from proofs_numeric.check import Check, above, agrees, attains, below
-from proofs_numeric.instances import filled, isotropic, two_minima
+from proofs_numeric.check import Check, agreement, attainment, lower_bound, upper_bound
+from proofs_numeric.instances import fill_ridges, isotropic, two_minima
 
 SQUARE_ROOT, LINEAR = "Eq. (apms-sqrt-bound)", "Eq. (apms-linear-bound)"
 CLAIMS = (
@@ -37,7 +38,7 @@ class Problem(NamedTuple):
     """One target: a generator, η `[K]`, the penalty and β, with a name."""
 
     name: str
-    F: object
+    F: Hyperbolic
     eta: np.ndarray
     penalty: Penalty
     beta: float
@@ -71,35 +72,35 @@ def checks(
 ) -> list[Check]:
     """Every check of the displacement on K classes, with bounds and starts under test."""
     solved = solve(problems(K), displacement_bounds, starts)
-    rows = [check for one in solved for check in general(one)]
+    rows = [check for one in solved for check in check_bounds(one)]
     by_name = {one.problem.name: one for one in solved}
-    rows += at_vertex(by_name["vertex"])
+    rows += check_vertex(by_name["vertex"])
     if K == 2:
-        rows += extremal(by_name["extremal family"])
-        rows += regression(by_name["two minima"], starts)
+        rows += check_extremal(by_name["extremal family"])
+        rows += check_two_minima(by_name["two minima"], starts)
     return rows
 
 
 def problems(K: int) -> list[Problem]:
     """The experiments' APMS and random ridges; a certain η; for K = 2 the two special cases."""
-    found, rng = configurations.hyperbolics(K), np.random.default_rng([12, K])
+    cases, rng = configurations.hyperbolics(K), np.random.default_rng([12, K])
     etas = [rng.dirichlet(np.full(K, c)) for c in (0.5, 3.0)]
     cores = ("HPG experiments R=4", "random ridges 0", "extremal: one ridge")
     settings = [(configurations.EXPERIMENT, 0.2), (SOFT, 0.5)]
     rows = [
-        Problem(f"{name}, η {i}, β={beta}, τ={penalty.tau}", found.named(name), eta, penalty, beta)
+        Problem(f"{name}, η {i}, β={beta}, τ={penalty.tau}", cases.get(name), eta, penalty, beta)
         for name in cores
         for i, eta in enumerate(etas)
         for penalty, beta in settings
     ]
-    core = found.named(cores[0])
+    core = cases.get(cores[0])
     rows.append(Problem("vertex", core, np.eye(K)[0], configurations.EXPERIMENT, 0.2))
     if K == 2:
         e, ridges = 1e-3, len(core.a)
         extreme, case = Penalty(0.1, 10.0, 0.1), Penalty(0.1, 0.0, 1.0)
-        eta, plain = np.array([1 - e, e]), filled(isotropic(2), ridges)
+        eta, plain = np.array([1 - e, e]), fill_ridges(isotropic(2), ridges)
         rows.append(Problem("extremal family", plain, eta, extreme, e / 2))
-        sharp, eta = filled(two_minima(), ridges), np.array([0.75, 0.25])
+        sharp, eta = fill_ridges(two_minima(), ridges), np.array([0.75, 0.25])
         rows.append(Problem("two minima", sharp, eta, case, 0.25))
     return rows
 
@@ -110,12 +111,12 @@ def solve(problems: list[Problem], displacement_bounds, starts) -> list[Solved]:
     envelopes = [curvature.envelope(one.F, K) for one in problems]
     lipschitz = [bounds.hessian_lipschitz(one.F, K) for one in problems]
     steps = [
-        displacement.safe_step(found, L.paper, one.penalty, beta=one.beta)
-        for one, found, L in zip(problems, envelopes, lipschitz, strict=True)
+        displacement.safe_step(envelope, L.paper, one.penalty, beta=one.beta)
+        for one, envelope, L in zip(problems, envelopes, lipschitz, strict=True)
     ]
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *[one[1:] for one in problems])
     numbers = np.array(
-        [[*found[:4], L.sharp] for found, L in zip(envelopes, lipschitz, strict=True)]
+        [[*envelope[:4], L.sharp] for envelope, L in zip(envelopes, lipschitz, strict=True)]
     )
     grid = probes.points(K, count=100) if K > 2 else _segment()
     each = np.stack([starts(one.eta) for one in problems])
@@ -129,10 +130,10 @@ def solve(problems: list[Problem], displacement_bounds, starts) -> list[Solved]:
     ]
 
 
-def general(one: Solved) -> list[Check]:
+def check_bounds(one: Solved) -> list[Check]:
     """What holds for every target."""
     limits = one.bounds
-    how = f"K={len(one.problem.eta)}, {one.problem.name}: {led(one)}"
+    how = f"K={len(one.problem.eta)}, {one.problem.name}: {describe_ends(one)}"
     active = "square-root" if limits.square_root < limits.linear else "linear"
     crossover = one.problem.beta * (limits.square_root / limits.linear) ** 2  # m C_r
     trivial = min(float(limits.linear), np.sqrt(2))
@@ -141,34 +142,34 @@ def general(one: Solved) -> list[Check]:
     lowest = {"observed": float(one.minimum.value) - HIGHER, "sharp": one.probe}
     root = limits.square_root
     rows = [
-        below(CLAIMS[0], SQUARE_ROOT, observed=one.distance, paper=root, how=square_root),
-        below(CLAIMS[1], LINEAR, how=how, **linear),
-        below(CLAIMS[2], "§1.1", observed=trivial, paper=root, how=how),
-        below(CLAIMS[3], "§1.3", how=how, **lowest),
+        upper_bound(CLAIMS[0], SQUARE_ROOT, observed=one.distance, paper=root, how=square_root),
+        upper_bound(CLAIMS[1], LINEAR, how=how, **linear),
+        upper_bound(CLAIMS[2], "§1.1", observed=trivial, paper=root, how=how),
+        upper_bound(CLAIMS[3], "§1.3", how=how, **lowest),
     ]
     if one.minimum.point.min() > INTERIOR:
         claim = "lower bound ≤ ‖p*−η‖"
-        rows.append(above(claim, "§2.5", observed=one.distance, sharp=limits.lower, how=how))
+        rows.append(lower_bound(claim, "§2.5", observed=one.distance, sharp=limits.lower, how=how))
     if limits.unique:
         spread = np.abs(one.minimum.ends - one.minimum.point).max()
         claim = "certified unique: all starts agree"
-        rows.append(agrees(claim, "§2.6", error=spread, tolerance=1e-8, how=how))
+        rows.append(agreement(claim, "§2.6", error=spread, tolerance=1e-8, how=how))
     return rows
 
 
-def at_vertex(one: Solved) -> list[Check]:
+def check_vertex(one: Solved) -> list[Check]:
     """A certain η is not moved, and the cone bound says so."""
-    how = f"K={len(one.problem.eta)}, η = e₁: {led(one)}"
+    how = f"K={len(one.problem.eta)}, η = e₁: {describe_ends(one)}"
     moved = max(one.distance, float(one.bounds.cone))
-    return [agrees("η = e_y is not moved", "§2.5", error=moved, tolerance=1e-9, how=how)]
+    return [agreement("η = e_y is not moved", "§2.5", error=moved, tolerance=1e-9, how=how)]
 
 
-def extremal(one: Solved) -> list[Check]:
+def check_extremal(one: Solved) -> list[Check]:
     """K = 2, A = mI, κ = 10, ν = 0.1, η = (1 − e, e), β = em/2: the ratio is 1 − 2e."""
-    how = f"K=2, e=1e-3: {led(one)}"
+    how = f"K=2, e=1e-3: {describe_ends(one)}"
     linear, sharp = float(one.bounds.linear), float(one.bounds.cone)
     return [
-        attains(
+        attainment(
             "√2β/m is attained",
             LINEAR,
             observed=one.distance,
@@ -176,11 +177,13 @@ def extremal(one: Solved) -> list[Check]:
             how=how,
             shortfall=3e-3,
         ),
-        attains("the cone bound is attained", "§2.5", observed=one.distance, sharp=sharp, how=how),
+        attainment(
+            "the cone bound is attained", "§2.5", observed=one.distance, sharp=sharp, how=how
+        ),
     ]
 
 
-def regression(one: Solved, starts) -> list[Check]:
+def check_two_minima(one: Solved, starts) -> list[Check]:
     """The case with two minima: the global one is at x = 1, and η alone leads elsewhere."""
     ends = [
         f"({', '.join(f'{x:.3g}' for x in start)})→{end[0]:.5f} (f={value:.7f})"
@@ -190,11 +193,13 @@ def regression(one: Solved, starts) -> list[Check]:
     ]
     error = abs(float(one.minimum.point[0]) - 1)
     how = f"K=2: {'; '.join(ends)}"
-    return [agrees("the global minimum is at x = 1", "§1.3", error=error, tolerance=1e-9, how=how)]
+    return [
+        agreement("the global minimum is at x = 1", "§1.3", error=error, tolerance=1e-9, how=how)
+    ]
 
 
-def led(one: Solved) -> str:
-    """Where the starts led: how many to the minimum, and the others' points of rest."""
+def describe_ends(one: Solved) -> str:
+    """Where the starts led: how many to the minimum, and where the others ended."""
     ends, values = one.minimum.ends, one.minimum.values
     there = np.abs(ends - one.minimum.point).max(axis=1) < 1e-6
     text = f"{there.sum()} of {len(ends)} starts led to ‖p*−η‖={one.distance:.4g}"
@@ -228,7 +233,7 @@ def _limits(stacked, numbers, *, displacement_bounds):
 
     def one(problem, numbers):
         _, eta, penalty, beta = problem
-        found = curvature.Envelope(*numbers[:4], how="")
-        return displacement_bounds(found, numbers[4], eta, penalty, beta=beta)
+        envelope = curvature.Envelope(*numbers[:4], how="")
+        return displacement_bounds(envelope, numbers[4], eta, penalty, beta=beta)
 
     return jax.vmap(one)(stacked, numbers)

@@ -3,9 +3,10 @@
 A failure is about the function, a bound that was searched for, or the arithmetic, and never about
 the lemma that the row is named after.
 
->>> from proofs_numeric.check import below
->>> row = below("ℓ ≤ M", "Prop. (capm)", observed=3.0, paper=2.0, sharp=2.0, how="by hand")
->>> of_bound(row, "the largest loss").partition(":")[0]
+>>> from proofs_numeric.check import upper_bound
+>>> bounds = {"paper": 2.0, "sharp": 2.0}
+>>> row = upper_bound("ℓ ≤ M", "Prop. (capm)", observed=3.0, **bounds, how="by hand")
+>>> explain_upper_bound(row, "the largest loss").partition(":")[0]
 'the searched bound is too small'
 """
 
@@ -28,24 +29,26 @@ class Diagnostic(NamedTuple):
     failure: str
 
 
-def of_convexity(found: GeneratorReport) -> str:
+def explain_convexity(report: GeneratorReport) -> str:
     """Which property F lacks, with the pair that shows it; nothing if it lacks none."""
-    if found.witness is None:
-        return "" if found.convex else "negative curvature was seen that rounding hides from D(η,p)"
-    eta, p, divergence = found.witness
+    if report.witness is None:
+        return (
+            "" if report.convex else "negative curvature was seen that rounding hides from D(η,p)"
+        )
+    eta, p, divergence = report.witness
     at = f"D(η,p) = {divergence:.6g} at {_pair(eta, p)}"
     if not math.isfinite(divergence):
         return f"F or its gradient is not finite: {at}"
-    if found.convex is False:
+    if report.convex is False:
         return f"F is not convex, so its score is not proper: R(η,p) < R(η,η), with {at}"
-    if found.strictly_convex is None:
+    if report.strictly_convex is None:
         return f"F is flat to rounding: {at} cannot be told from zero"
     return (
         f"F is not strictly convex, so its score is not strictly proper: R(η,p) = R(η,η), with {at}"
     )
 
 
-def of_identity(error, size, eta, p) -> str:
+def explain_identity(error, size, eta, p) -> str:
     """R(η,p) − R(η,η) and D(η,p) differ, though algebra makes them equal whatever F is."""
     return (
         "the arithmetic of the score failed: R(η,p) − R(η,η) and D(η,p), which are equal for "
@@ -54,11 +57,11 @@ def of_identity(error, size, eta, p) -> str:
     )
 
 
-def of_bound(row: Check, largest: str) -> str:
+def explain_upper_bound(row: Check, largest: str) -> str:
     """A value exceeds what the curvature of F allows, so that curvature was not all found."""
     if not math.isfinite(row.observed):
         return f"{largest} is not finite: {row.observed}"
-    if row.observed > row.sharp_bound:
+    if row.sharp_bound is not None and row.observed > row.sharp_bound:
         return (
             f"the searched bound is too small: {largest} found is {row.observed:.6g}, above the "
             f"{row.sharp_bound:.6g} by M_T; F bends more than the search for M_T saw, as at a kink"
@@ -69,7 +72,7 @@ def of_bound(row: Check, largest: str) -> str:
     )
 
 
-def of_lower_bound(row: Check) -> str:
+def explain_lower_bound(row: Check) -> str:
     """F is flatter between two points than the least curvature that was found allows."""
     return (
         f"the searched bound is too large: the least D(η,p)/½‖η−p‖² found is {row.observed:.6g}, "

@@ -19,7 +19,7 @@ from pgeom.geometry import bounds, curvature, simplex
 from pgeom.geometry.bregman import bregman_score
 from pgeom.losses.proper import on_logits
 from proofs_numeric import configurations, probes, softmax
-from proofs_numeric.check import Check, agrees, attains, below, for_each
+from proofs_numeric.check import Check, agreement, attainment, check_each, upper_bound
 from proofs_numeric.configurations import Configurations
 
 TEMPERATURES = (0.5, 2.0)
@@ -46,66 +46,73 @@ def checks(
 ) -> list[Check]:
     """Every check of the gradient bounds on K classes, with the bounds under test."""
     return [
-        *capm_checks(K, bound=bound, probability=probability),
-        *of_generators(configurations.hyperbolics(K), bound, probability),
+        *check_capm(K, bound=bound, probability=probability),
+        *check_generators(configurations.hyperbolics(K), bound, probability),
         *softmax.checks(K, jacobian, constant),
-        *attainment(K, bound, probability),
+        *check_attained(K, bound, probability),
     ]
 
 
-def capm_checks(
+def check_capm(
     K: int,
     *,
     bound: Callable = bounds.logit_gradient,
     probability: Callable = probability_bound,
 ) -> list[Check]:
-    """CAPM: the form of the gradient and its size; one seed a dataset, for each is an ascent."""
-    found = configurations.quadratics(K).only("seed 0", "random", "extremal")
-    return of_generators(found, bound, probability)
+    """CAPM: the form of the gradient and its size, of one seed per dataset: each takes ascents."""
+    cases = configurations.quadratics(K).select("seed 0", "random", "extremal")
+    return check_generators(cases, bound, probability)
 
 
-def of_generators(found: Configurations, bound, probability) -> list[Check]:
+def check_generators(cases: Configurations, bound, probability) -> list[Check]:
     """The form of the gradient, and its size in p and in z, sought by ascents."""
-    points, starts = probes.points(found.K, count=2), probes.draws(found.K, count=2, seed=6)
-    error, in_p, in_z = map(np.asarray, _gradients(found.stacked, points, starts))
-    (M,) = found.each_of(curvature.envelope, "M")
+    points, starts = probes.points(cases.K, count=2), probes.draws(cases.K, count=2, seed=6)
+    error, in_p, in_z = map(np.asarray, _gradients(cases.stacked, points, starts))
+    (M,) = cases.evaluate(curvature.envelope, "M")
     how = f"ascents over p for each label, {len(starts)} starts"
     rows = [
-        *for_each(
-            agrees,
+        *check_each(
+            agreement,
             "∇_pℓ = H(p)(p − e_y)",
             "Eq. (prob-gradient)",
-            found,
+            cases,
             f"autodiff of the definition at {len(points)} points",
             error=error / M,
             tolerance=1e-12,
         ),
-        *for_each(below, "‖∇_pℓ‖ ≤ √2 M", LABEL, found, how, observed=in_p, paper=probability(M)),
+        *check_each(
+            upper_bound, "‖∇_pℓ‖ ≤ √2 M", LABEL, cases, how, observed=in_p, paper=probability(M)
+        ),
     ]
     for i, T in enumerate(TEMPERATURES):
-        paper, sharp = found.each_of(partial(bound, temperature=T), "paper", "sharp")
+        paper, sharp = cases.evaluate(partial(bound, temperature=T), "paper", "sharp")
         columns = {"observed": in_z[:, i], "paper": paper, "sharp": sharp}
-        rows += for_each(below, "‖∇_zℓ‖ ≤ M/(√2T)", LABEL, found, f"T={T}, {how}", **columns)
+        rows += check_each(
+            upper_bound, "‖∇_zℓ‖ ≤ M/(√2T)", LABEL, cases, f"T={T}, {how}", **columns
+        )
     return rows
 
 
-def attainment(K: int, bound, probability) -> list[Check]:
+def check_attained(K: int, bound, probability) -> list[Check]:
     """(8√2/27) M_T/T at A = I, p = (1/3, 2/3); √2 M at the pair metric's p = e₂, y = 1."""
     T, metrics = TEMPERATURES[-1], configurations.quadratics(K)
-    identity, pair = metrics.only("extremal: identity"), metrics.only("pair metric")
+    identity, pair = metrics.select("extremal: identity"), metrics.select("pair metric")
     p = np.zeros((1, K))
     p[0, :2] = 1 / 3, 2 / 3
-    (sharp,) = identity.each_of(partial(bound, temperature=T), "sharp")
-    (M,) = pair.each_of(curvature.envelope, "M")
-    thirds, third_how = np.linalg.norm(softmax.pushed(p[0]), axis=0), f"p = (1/3, 2/3), T={T}"
-    steepest = np.linalg.norm(pair.each[0].A @ (np.eye(K)[1] - np.eye(K)[0]))
+    (sharp,) = identity.evaluate(partial(bound, temperature=T), "sharp")
+    (M,) = pair.evaluate(curvature.envelope, "M")
+    thirds, third_how = (
+        np.linalg.norm(softmax.logit_gradient(p[0]), axis=0),
+        f"p = (1/3, 2/3), T={T}",
+    )
+    steepest = np.linalg.norm(pair.generators[0].A @ (np.eye(K)[1] - np.eye(K)[0]))
     sharp_claim, paper_claim = "‖∇_zℓ‖ = (8√2/27) M_T/T", "‖∇_pℓ‖ = √2 M is attained"
     return [
-        *for_each(
-            attains, sharp_claim, "§2.2", identity, third_how, observed=thirds / T, sharp=sharp
+        *check_each(
+            attainment, sharp_claim, "§2.2", identity, third_how, observed=thirds / T, sharp=sharp
         ),
-        *for_each(
-            attains,
+        *check_each(
+            attainment,
             paper_claim,
             LABEL,
             pair,
@@ -131,7 +138,7 @@ def _gradients(stacked, points, starts):
 
 def _form_error(F, p, y):
     """H(p)(p − e_y) against autodiff of the library's score and of Eq. (score) as it stands."""
-    p, e_y = probes.inside(p), simplex.vertex(y, p.shape[0], p.dtype)
+    p, e_y = probes.move_inside(p), simplex.vertex(y, p.shape[0], p.dtype)
     slope = jax.jvp(jax.grad(F), (p,), (p - e_y,))[1]
     stated = jax.grad(lambda p: -F(p) - jax.jvp(F, (p,), (e_y - p,))[1])(p)
     library = jax.grad(lambda p: bregman_score(F)(p, y))(p)
@@ -146,13 +153,13 @@ def _steepest(F, y, starts):
         return jnp.stack([jnp.linalg.norm(h), jnp.linalg.norm(p * (h - jnp.dot(p, h)))])
 
     def largest(choice):
-        return probes.highest(lambda p: jnp.dot(choice, sizes(p)), starts)
+        return probes.maximise_inside(lambda p: jnp.dot(choice, sizes(p)), starts)
 
-    found = jax.vmap(largest)(jnp.eye(2))
-    p = probes.inside(found.point[1])
+    optima = jax.vmap(largest)(jnp.eye(2))
+    p = probes.move_inside(optima.point[1])
 
-    def of_library(T):
+    def logit_slope(T):
         loss = on_logits(bregman_score(F), T)
         return jnp.linalg.norm(jax.grad(lambda z: loss(z, y))(T * jnp.log(p)))
 
-    return found.value[0], jax.vmap(of_library)(jnp.array(TEMPERATURES))
+    return optima.value[0], jax.vmap(logit_slope)(jnp.array(TEMPERATURES))

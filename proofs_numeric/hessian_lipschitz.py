@@ -14,8 +14,9 @@ import numpy as np
 
 from pgeom.compilation import quick_jit
 from pgeom.geometry import bounds
+from pgeom.geometry.generators import Hyperbolic
 from proofs_numeric import configurations, probes
-from proofs_numeric.check import Check, attains, below, for_each
+from proofs_numeric.check import Check, attainment, check_each, upper_bound
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Eq. (hessian-lipschitz)"
@@ -24,30 +25,31 @@ DIRECTIONS = 4
 
 def checks(K: int, *, bound: Callable = bounds.hessian_lipschitz) -> list[Check]:
     """Every check of the Lipschitz bound on K classes, with the bound under test."""
-    found = configurations.hyperbolics(K).only("R=4", "R=16", "random", "one ridge", "two", "off")
+    cases = configurations.hyperbolics(K).select("R=4", "R=16", "random", "one ridge", "two", "off")
     starts = np.concatenate([probes.points(K, count=1)[:1], probes.draws(K, count=2, seed=6)])
-    results = _steepest(found.stacked, _directions(found), starts)
+    results = _steepest(cases.stacked, _directions(cases), starts)
     full, tangent, hessians = map(np.asarray, results)
-    paper, sharp = found.each_of(bound, "paper", "sharp")
+    paper, sharp = cases.evaluate(bound, "paper", "sharp")
     how = f"ascents on ‖∂H/∂h‖ for {DIRECTIONS} directions h"
     local = {"observed": tangent, "paper": paper, "sharp": sharp}
-    i = found.names.index("extremal: one ridge")
+    i = cases.names.index("extremal: one ridge")
     attained = {key: values[i] for key, values in local.items()}
-    one, met = found.only("one ridge"), "R = 1, Σw = 0, |v| = artanh(1/√3) is met"
+    one, met = cases.select("one ridge"), "R = 1, Σw = 0, |v| = artanh(1/√3) is met"
     chords, pairs = _chords(starts, hessians), f"chords of {len(starts)} points"
     claim = "‖H(p) − H(q)‖ ≤ L_H‖p − q‖"
     return [
-        *for_each(below, "‖∂H(p)/∂h‖ ≤ L_H", LABEL, found, how, observed=full, paper=paper),
-        *for_each(below, "tangent: ‖Π∂HΠ/∂h‖ ≤ L_T ≤ L_H", LABEL, found, how, **local),
-        *for_each(below, claim, LABEL, found, pairs, observed=chords, paper=paper),
-        *for_each(attains, "L_H = L_T is attained", LABEL, one, met, **attained),
+        *check_each(upper_bound, "‖∂H(p)/∂h‖ ≤ L_H", LABEL, cases, how, observed=full, paper=paper),
+        *check_each(upper_bound, "tangent: ‖Π∂HΠ/∂h‖ ≤ L_T ≤ L_H", LABEL, cases, how, **local),
+        *check_each(upper_bound, claim, LABEL, cases, pairs, observed=chords, paper=paper),
+        *check_each(attainment, "L_H = L_T is attained", LABEL, one, met, **attained),
     ]
 
 
-def _directions(found: Configurations) -> np.ndarray:
+def _directions(cases: Configurations[Hyperbolic]) -> np.ndarray:
     """Unit tangent directions `[c, n, K]`: along each ridge, and the tops of L_T's matrix."""
-    w = found.stacked.w - found.stacked.w.mean(axis=2, keepdims=True)
-    weight = found.stacked.a / found.stacked.rho * np.linalg.norm(w, axis=2)
+    a, rho, w = (np.asarray(x) for x in (cases.stacked.a, cases.stacked.rho, cases.stacked.w))
+    w = w - w.mean(axis=2, keepdims=True)
+    weight = a / rho * np.linalg.norm(w, axis=2)
     steepest = np.take_along_axis(w, np.argsort(-weight, axis=1)[:, : DIRECTIONS - 2, None], axis=1)
     top = np.linalg.eigh(np.einsum("crk,cr,crl->ckl", w, weight, w))[1][:, :, -2:]
     chosen = np.concatenate([steepest, top.transpose(0, 2, 1)], axis=1)
@@ -66,12 +68,12 @@ def _steepest(stacked, directions, starts):
             slope = jax.jvp(jax.hessian(F), (p,), (h,))[1]
             return jnp.max(jnp.abs(jnp.linalg.eigvalsh(jnp.dot(P, jnp.dot(slope, P)))))
 
-        return probes.highest(norm, starts).value
+        return probes.maximise_inside(norm, starts).value
 
     over_spaces = jax.vmap(one, in_axes=(None, None, 0))
     over_directions = jax.vmap(over_spaces, in_axes=(None, 0, None))
-    found = jax.vmap(over_directions, in_axes=(0, 0, None))(stacked, directions, onto)
-    full, tangent = jnp.max(found, axis=1).T
+    norms = jax.vmap(over_directions, in_axes=(0, 0, None))(stacked, directions, onto)
+    full, tangent = jnp.max(norms, axis=1).T
     return full, tangent, jax.vmap(lambda F: jax.vmap(jax.hessian(F))(starts))(stacked)
 
 

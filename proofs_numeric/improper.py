@@ -16,7 +16,7 @@ import numpy as np
 
 from pgeom.compilation import quick_jit
 from pgeom.geometry import margin
-from proofs_numeric.check import Check, above, agrees
+from proofs_numeric.check import Check, agreement, lower_bound
 
 COUNTEREXAMPLE = -0.308687  # as printed; to 1e-6
 CLOSE = 1e-7  # e, of the limit
@@ -43,23 +43,23 @@ def checks(
     limit: Callable = stated_limit,
 ) -> list[Check]:
     """The counterexample (K = 2) and the limit, with the formulas under test."""
-    rows = universal(K, penalty, limit)
-    return (counterexample(penalty, derivative) if K == 2 else []) + rows
+    rows = check_limit(K, penalty, limit)
+    return (check_counterexample(penalty, derivative) if K == 2 else []) + rows
 
 
-def counterexample(penalty, derivative) -> list[Check]:
+def check_counterexample(penalty, derivative) -> list[Check]:
     """The derivative in x of E_η r((x, 1 − x), Y) at x = 0.8, κ = 0, ν = 1."""
     slope = float(_slopes(2, np.array([[0.1, 0.0, 1.0]]), 0.2, penalty)[0])
     label, how = "App. (not proper)", f"autodiff gives {slope:.9f}"
     return [
-        agrees(
+        agreement(
             "derivative is −0.308687 ± 1e-6",
             label,
             error=abs(slope - COUNTEREXAMPLE),
             tolerance=1e-6,
             how=how,
         ),
-        agrees(
+        agreement(
             "derivative is as stated",
             label,
             error=abs(slope - derivative()),
@@ -69,7 +69,7 @@ def counterexample(penalty, derivative) -> list[Check]:
     ]
 
 
-def universal(K: int, penalty, limit) -> list[Check]:
+def check_limit(K: int, penalty, limit) -> list[Check]:
     """The limit at e = 1e-7 for random τ, κ, ν, and that it is never zero."""
     rng = np.random.default_rng([9, K])
     tau, nu = 10 ** rng.uniform(-1.5, -0.7, DRAWS), 10 ** rng.uniform(-1, 0.5, DRAWS)
@@ -80,14 +80,14 @@ def universal(K: int, penalty, limit) -> list[Check]:
     tolerance = 10 * CLOSE * np.max(1 / tau + 1 / nu)
     how = f"K={K}: {DRAWS} random τ, κ, ν at 1 − η_y = {CLOSE:g}"
     return [
-        agrees(
+        agreement(
             "slope → −σ((κ−m_max)/ν)(1+1/(K−1))",
             "§1.8",
             error=np.abs(slopes - expected),
             tolerance=tolerance,
             how=how,
         ),
-        above(
+        lower_bound(
             "slope < 0, never zero",
             "§1.8",
             observed=np.min(slopes / expected),

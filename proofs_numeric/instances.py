@@ -5,8 +5,11 @@ array([[ 0.70710678, -0.70710678,  0.        ]])
 """
 
 from dataclasses import replace
+from typing import cast
 
+import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pgeom.geometry.generators import Hyperbolic, Quadratic
 
@@ -17,7 +20,7 @@ def pair_metric(K: int, c: float = 3.0) -> Quadratic:
     There the loss attains M = 1 + 2c, and ‖∇_pℓ‖ attains √2 M, at p = e₂ for the label 1.
     """
     difference = np.eye(K)[0] - np.eye(K)[1]
-    return Quadratic(np.eye(K) + c * np.outer(difference, difference))
+    return Quadratic(float64(np.eye(K) + c * np.outer(difference, difference)))
 
 
 def one_ridge(K: int, *, rho: float = 0.25) -> Hyperbolic:
@@ -76,19 +79,23 @@ def random_ridges(K: int, seed: int) -> Hyperbolic:
     )
 
 
-def filled(F: Hyperbolic, ridges: int) -> Hyperbolic:
-    """F with as many ridges of no weight added as bring it to `ridges`."""
+def fill_ridges(F: Hyperbolic, ridges: int) -> Hyperbolic:
+    """F padded with ridges of zero weight to `ridges` in all."""
     F = _hyperbolic(**{name: getattr(F, name) for name in ("lam", "a", "rho", "w", "b", "scale")})
     missing = ridges - len(F.a)
     return replace(
         F,
-        a=np.pad(F.a, (0, missing)),
-        rho=np.pad(F.rho, (0, missing), constant_values=1.0),
-        w=np.pad(F.w, ((0, missing), (0, 0))),
-        b=np.pad(F.b, (0, missing)),
+        a=float64(np.pad(F.a, (0, missing))),
+        rho=float64(np.pad(F.rho, (0, missing), constant_values=1.0)),
+        w=float64(np.pad(F.w, ((0, missing), (0, 0)))),
+        b=float64(np.pad(F.b, (0, missing))),
     )
 
 
-def _hyperbolic(**parameters) -> Hyperbolic:
-    """In NumPy and float64, whatever the precision of JAX."""
-    return Hyperbolic(**{name: np.asarray(x, np.float64) for name, x in parameters.items()})
+def float64(values: ArrayLike) -> jax.Array:
+    """`values` in float64, whatever the precision of JAX: NumPy's, which JAX takes for its own."""
+    return cast(jax.Array, np.asarray(values, np.float64))
+
+
+def _hyperbolic(**parameters: ArrayLike) -> Hyperbolic:
+    return Hyperbolic(**{name: float64(values) for name, values in parameters.items()})

@@ -16,7 +16,7 @@ from pgeom.compilation import quick_jit
 from pgeom.geometry import bounds
 from pgeom.geometry.bregman import bregman_score
 from proofs_numeric import configurations, probes
-from proofs_numeric.check import Check, above, attains, below, for_each
+from proofs_numeric.check import Check, attainment, check_each, lower_bound, upper_bound
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Props. (capm, hpg)"
@@ -28,14 +28,14 @@ def searched_supremum(F, starts: jax.Array) -> jax.Array:
     """The largest ℓ_F(p, y) that ascents over p find, for each y; `[K]`, of one generator."""
     score = bregman_score(F)
     labels = jnp.arange(starts.shape[1])
-    return jax.vmap(lambda y: probes.highest(lambda p: score(p, y), starts).value)(labels)
+    return jax.vmap(lambda y: probes.maximise_inside(lambda p: score(p, y), starts).value)(labels)
 
 
 def probed_supremum(F, starts: jax.Array) -> jax.Array:
     """The largest ℓ_F(p, y) at the starts themselves, for each y; `[K]`."""
     labels = jnp.arange(starts.shape[1])
-    of_label = jax.vmap(lambda p, y: bregman_score(F)(p, y), in_axes=(0, None))
-    return jnp.max(jax.vmap(of_label, in_axes=(None, 0))(starts, labels), axis=1)
+    over_points = jax.vmap(lambda p, y: bregman_score(F)(p, y), in_axes=(0, None))
+    return jnp.max(jax.vmap(over_points, in_axes=(None, 0))(starts, labels), axis=1)
 
 
 def checks(
@@ -47,69 +47,75 @@ def checks(
     """Every check of the range on K classes, with the bound and the supremum under test."""
     ridges = configurations.hyperbolics(K)
     return [
-        *capm_checks(K, bound=bound),
-        *of_ridges(ridges, bound, _extremes(ridges, supremum)),
+        *check_capm(K, bound=bound),
+        *check_ridges(ridges, bound, _extremes(ridges, supremum)),
     ]
 
 
-def capm_checks(K: int, *, bound: Callable = bounds.loss_range) -> list[Check]:
+def check_capm(K: int, *, bound: Callable = bounds.loss_range) -> list[Check]:
     """CAPM: within its range, which is the vertex maximum; the pair metric attains M.
 
     The loss is convex in p, so that the probes, vertices among them, find what an ascent would.
     """
-    found = configurations.quadratics(K)
-    extremes = _extremes(found, probed_supremum)
-    paper, sharp = found.each_of(bound, "paper", "sharp")
+    cases = configurations.quadratics(K)
+    extremes = _extremes(cases, probed_supremum)
+    paper, sharp = cases.evaluate(bound, "paper", "sharp")
     vertices, how = extremes[1], "all pairs of vertices"
     claim = "CAPM: exact range is the vertex maximum"
     return [
-        *_within(found, paper, sharp, extremes),
-        *for_each(attains, claim, "§2.3", found, how, observed=vertices, sharp=sharp),
-        *_attains_M(found, "extremal: pair metric", vertices, paper),
+        *_check_range(cases, paper, sharp, extremes),
+        *check_each(attainment, claim, "§2.3", cases, how, observed=vertices, sharp=sharp),
+        *_check_attained(cases, "extremal: pair metric", vertices, paper),
     ]
 
 
-def of_ridges(found: Configurations, bound, extremes) -> list[Check]:
+def check_ridges(cases: Configurations, bound, extremes) -> list[Check]:
     """HPG: within its range; a wide ridge attains M; the off-vertex supremum is found."""
-    paper, sharp = found.each_of(bound, "paper", "sharp")
-    rows = _within(found, paper, sharp, extremes)
-    rows += _attains_M(found, "extremal: wide ridge", extremes[1], paper)
-    return rows + (_off_vertex(found, extremes) if found.K == 3 else [])
+    paper, sharp = cases.evaluate(bound, "paper", "sharp")
+    rows = _check_range(cases, paper, sharp, extremes)
+    rows += _check_attained(cases, "extremal: wide ridge", extremes[1], paper)
+    return rows + (_check_off_vertex(cases, extremes) if cases.K == 3 else [])
 
 
-def _within(found: Configurations, paper, sharp, extremes) -> list[Check]:
+def _check_range(cases: Configurations, paper, sharp, extremes) -> list[Check]:
     lowest, vertices, highest = extremes
-    how = f"ascents and probes, {len(_starts(found.K))} starts for each label"
+    how = f"ascents and probes, {len(_starts(cases.K))} starts for each label"
     columns = {"observed": np.maximum(vertices, highest), "paper": paper, "sharp": sharp}
     return [
-        *for_each(below, "−ℓ(p,y) ≤ 0", LABEL, found, how, observed=-lowest, paper=0.0),
-        *for_each(below, "ℓ(p,y) ≤ M", LABEL, found, how, **columns),
+        *check_each(upper_bound, "−ℓ(p,y) ≤ 0", LABEL, cases, how, observed=-lowest, paper=0.0),
+        *check_each(upper_bound, "ℓ(p,y) ≤ M", LABEL, cases, how, **columns),
     ]
 
 
-def _attains_M(found: Configurations, name: str, vertices, paper) -> list[Check]:
-    i, one = found.names.index(name), found.only(name)
+def _check_attained(cases: Configurations, name: str, vertices, paper) -> list[Check]:
+    i, one = cases.names.index(name), cases.select(name)
     columns = {"observed": vertices[i], "paper": paper[i]}
-    return for_each(attains, "range M is attained", LABEL, one, "p = e₂, y = 1", **columns)
+    return check_each(attainment, "range M is attained", LABEL, one, "p = e₂, y = 1", **columns)
 
 
-def _off_vertex(found: Configurations, extremes) -> list[Check]:
+def _check_off_vertex(cases: Configurations, extremes) -> list[Check]:
     """The regression case: the supremum is off-vertex, and no point of the face exceeds it."""
-    one = found.only("off vertex")
-    i = found.names.index(*one.names)
+    one = cases.select("off vertex")
+    i = cases.names.index(one.names[0])
     vertices, highest = extremes[1][i], extremes[2][i]
     t = np.linspace(0, 1, FACE)
     edge = np.stack([np.zeros(FACE), t, 1 - t], axis=1)
-    face = np.max(_on_faces(found.each[i], edge))
-    how, found_how = f"{FACE} points of each face", f"{highest:.6f} against {vertices:.6f}"
+    face = np.max(_face_losses(cases.generators[i], edge))
+    how, compared = f"{FACE} points of each face", f"{highest:.6f} against {vertices:.6f}"
     claims = (
         "HPG: supremum ≥ every loss on a face",
         f"HPG: supremum ≥ {OFF_VERTEX} vertex maximum",
     )
     return [
-        *for_each(below, claims[0], "§1.4", one, how, observed=face, sharp=highest),
-        *for_each(
-            above, claims[1], "§1.4", one, found_how, observed=highest / vertices, sharp=OFF_VERTEX
+        *check_each(upper_bound, claims[0], "§1.4", one, how, observed=face, sharp=highest),
+        *check_each(
+            lower_bound,
+            claims[1],
+            "§1.4",
+            one,
+            compared,
+            observed=highest / vertices,
+            sharp=OFF_VERTEX,
         ),
     ]
 
@@ -118,10 +124,10 @@ def _starts(K: int) -> np.ndarray:
     return np.concatenate([np.eye(K)[:2], probes.draws(K, count=2, seed=5)])
 
 
-def _extremes(found: Configurations, supremum):
+def _extremes(cases: Configurations, supremum):
     """The least loss at probe points, the largest at vertices and the supremum, `[c]` each."""
-    points, starts = probes.points(found.K, count=8), _starts(found.K)
-    results = _losses(found.stacked, points, starts, supremum=supremum)
+    points, starts = probes.points(cases.K, count=8), _starts(cases.K)
+    results = _losses(cases.stacked, points, starts, supremum=supremum)
     return tuple(np.asarray(result) for result in results)
 
 
@@ -139,10 +145,10 @@ def _losses(stacked, points, starts, *, supremum):
 
 
 @quick_jit
-def _on_faces(F, edge):
+def _face_losses(F, edge):
     """The losses `[3, n]` on the faces p_y = 0 of three classes, given as (0, t, 1 − t)."""
 
-    def on_face(y):
+    def losses(y):
         return bregman_score(F)(jnp.roll(edge, y, axis=1), jnp.full(edge.shape[0], y))
 
-    return jnp.stack([on_face(y) for y in range(3)])
+    return jnp.stack([losses(y) for y in range(3)])

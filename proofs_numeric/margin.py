@@ -18,7 +18,7 @@ import numpy as np
 from pgeom.compilation import quick_jit
 from pgeom.geometry import margin
 from proofs_numeric import probes
-from proofs_numeric.check import Check, above, attains, below, finite
+from proofs_numeric.check import Check, attainment, finiteness, lower_bound, upper_bound
 
 RANGE, PENALTY = "Eq. (margin-minimum)", "Eq. (penalty-bound)"
 # τ, κ, ν: the experiments', a sharp one, a soft one (as soft as K = 100 has a positive margin)
@@ -50,34 +50,36 @@ def checks(
     """Every check of the two ranges on K classes, with the formulas under test."""
     starts = np.concatenate([np.eye(K)[:4], probes.draws(K, count=3, seed=7)])
     ranges = {"margin_range": margin_range, "penalty_range": penalty_range}
-    found = _search(starts, np.array(PARAMETERS), penalty=penalty)
+    extremes = _search(starts, np.array(PARAMETERS), penalty=penalty)
     stated = _ranges(K, np.array(PARAMETERS), **ranges)
     rows = []
     for i, (tau, kappa, nu) in enumerate(PARAMETERS):
-        seen = Extremes(*(float(values[i]) for values in found))
+        seen = Extremes(*(float(values[i]) for values in extremes))
         limits = [float(values[i]) for values in stated]
         how = f"K={K}, τ={tau}, κ={kappa}, ν={nu}: "
-        rows += within(seen, limits, f"{how}ascents from {len(starts)} starts")
-        rows += at_vertices(seen, limits, f"{how}y = 1 at e₁ and e₂")
+        rows += check_ranges(seen, limits, f"{how}ascents from {len(starts)} starts")
+        rows += check_vertices(seen, limits, f"{how}y = 1 at e₁ and e₂")
         # the gradient has a size of the order of one, and its rounding is all that is allowed
         bend = {"observed": seen.bend, "sharp": 1e-14}
-        rows.append(below("r is convex (∇r is monotone)", "§1.2", how=f"{how}ascents", **bend))
-    return rows + in_float32(K, **ranges, penalty=penalty)
+        rows.append(
+            upper_bound("r is convex (∇r is monotone)", "§1.2", how=f"{how}ascents", **bend)
+        )
+    return rows + check_float32(K, **ranges, penalty=penalty)
 
 
-def within(seen: Extremes, limits, how: str) -> list[Check]:
+def check_ranges(seen: Extremes, limits, how: str) -> list[Check]:
     """Margin and penalty inside their ranges."""
     m_min, m_max, r_min, C_r = map(float, limits)
     return [
         # −m_min > 0, so that a ratio says something
-        below("m_min ≤ m_τ", RANGE, observed=-seen.margin_low, paper=-m_min, how=how),
-        below("m_τ ≤ m_max", RANGE, observed=seen.margin_high, paper=m_max, how=how),
-        above("r_min ≤ r", PENALTY, observed=seen.penalty_low, paper=r_min, how=how),
-        below("r ≤ C_r", PENALTY, observed=seen.penalty_high, paper=C_r, how=how),
+        upper_bound("m_min ≤ m_τ", RANGE, observed=-seen.margin_low, paper=-m_min, how=how),
+        upper_bound("m_τ ≤ m_max", RANGE, observed=seen.margin_high, paper=m_max, how=how),
+        lower_bound("r_min ≤ r", PENALTY, observed=seen.penalty_low, paper=r_min, how=how),
+        upper_bound("r ≤ C_r", PENALTY, observed=seen.penalty_high, paper=C_r, how=how),
     ]
 
 
-def at_vertices(seen: Extremes, limits, how: str) -> list[Check]:
+def check_vertices(seen: Extremes, limits, how: str) -> list[Check]:
     """Equality: m_min and C_r at a wrong vertex, m_max and the least penalty at the right one."""
     m_min, m_max, r_min, C_r = map(float, limits)
     cases = [
@@ -88,12 +90,12 @@ def at_vertices(seen: Extremes, limits, how: str) -> list[Check]:
         ("r_min is attained", PENALTY, r_min, seen.penalty_right),
     ]
     return [
-        attains(claim, label, observed=small, paper=large, how=how, shortfall=1e-9)
+        attainment(claim, label, observed=small, paper=large, how=how, shortfall=1e-9)
         for claim, label, small, large in cases
     ]
 
 
-def in_float32(K: int, *, margin_range, penalty_range, penalty) -> list[Check]:
+def check_float32(K: int, *, margin_range, penalty_range, penalty) -> list[Check]:
     """τ = 0.005 in float32: ranges, penalties and their gradients are finite."""
     with jax.enable_x64(False):
         p = jnp.asarray(probes.points(K, count=2), jnp.float32)
@@ -108,12 +110,12 @@ def in_float32(K: int, *, margin_range, penalty_range, penalty) -> list[Check]:
 
         values = np.concatenate([np.ravel(value) for value in everything(p, constants)])
     claim, how = "finite in float32 at τ = 0.005", f"K={K}: ranges, penalty and gradient"
-    return [finite(claim, RANGE, values=values, how=how)]
+    return [finiteness(claim, RANGE, values=values, how=how)]
 
 
 @partial(quick_jit, static_argnames=("K", "margin_range", "penalty_range"))
 def _ranges(K, parameters, *, margin_range, penalty_range):
-    """m_min, m_max, r_min and C_r, an array each over the rows τ, κ, ν."""
+    """m_min, m_max, r_min and C_r, one array each over the rows τ, κ, ν."""
 
     def one(parameters):
         tau, kappa, nu = parameters
@@ -124,11 +126,11 @@ def _ranges(K, parameters, *, margin_range, penalty_range):
 
 @partial(quick_jit, static_argnames="penalty")
 def _search(starts, parameters, *, penalty):
-    """The fields of `Extremes`, an array each over the rows τ, κ, ν."""
+    """The fields of `Extremes`, one array each over the rows τ, κ, ν."""
     label, corners = jnp.array(0), jnp.eye(starts.shape[1])[:2]
-    of_range = [[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 1.0, 0.0]]
-    choices = jnp.array(of_range + [[0.0, 0.0, 1.0]] * len(starts[::2]))
-    centres = jnp.concatenate([starts[:4], starts[::2]])  # of no matter to the first four
+    signed = [[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 1.0, 0.0]]
+    choices = jnp.array(signed + [[0.0, 0.0, 1.0]] * len(starts[::2]))
+    centres = jnp.concatenate([starts[:4], starts[::2]])  # unused by the first four
 
     def one(parameters):
         tau, kappa, nu = parameters
@@ -143,11 +145,11 @@ def _search(starts, parameters, *, penalty):
             """Of ±m, ±r, or −⟨∇r(p) − ∇r(q), p − q⟩, positive somewhere unless r is convex."""
             at_q = jax.grad(r)(q)
 
-            def chosen(p):
+            def objective(p):
                 value, slope = jax.value_and_grad(r)(p)
                 return jnp.dot(choice, jnp.stack([m(p), value, -jnp.dot(slope - at_q, p - q)]))
 
-            return probes.highest(chosen, starts).value
+            return probes.maximise_inside(objective, starts).value
 
         low_m, high_m, low_r, high_r, *bends = jax.vmap(extreme)(choices, centres)
         seen = (-low_m, high_m, -low_r, high_r, jnp.max(jnp.stack(bends)))

@@ -18,8 +18,9 @@ from pgeom.geometry.generators import Tsallis, shannon
 from pgeom.losses.proper import on_logits
 from pgeom.types import Generator, Loss
 from proofs_numeric import configurations
-from proofs_numeric.check import Check, agrees, below, finite, for_each
+from proofs_numeric.check import Check, agreement, check_each, finiteness, upper_bound
 from proofs_numeric.configurations import Configurations, stack
+from proofs_numeric.instances import float64
 
 DISTANCES = 10.0 ** -np.arange(1, 8)  # δ = 1 − p_y
 SPLITS = 6  # ways to divide δ among the competitors
@@ -51,24 +52,24 @@ def plain_loss(loss: Callable) -> Callable:
 def checks(K: int, *, loss: Callable = library_loss) -> list[Check]:
     """Every check of the computed scores on K classes, with the loss under test."""
     metrics, ridges = configurations.quadratics(K), configurations.hyperbolics(K)
-    metrics = metrics.only("seed 0", "random", "extremal")
-    alphas = {f"Tsallis α={alpha}": Tsallis(np.float64(alpha)) for alpha in (0.5, 1.5, 2.5)}
-    rows = [*near_vertices(metrics, loss), *near_vertices(ridges, loss)]
+    metrics = metrics.select("seed 0", "random", "extremal")
+    alphas = {f"Tsallis α={alpha}": Tsallis(float64(alpha)) for alpha in (0.5, 1.5, 2.5)}
+    rows = [*check_near_vertices(metrics, loss), *check_near_vertices(ridges, loss)]
     if K == 2:  # nothing about the others is special to two classes, and each is a compilation
         return rows
     return [
         *rows,
-        *near_vertices(stack(K, alphas), loss),
-        *as_plain_functions(ridges, loss),
-        *of_shannon(K, loss),
+        *check_near_vertices(stack(K, alphas), loss),
+        *check_plain_functions(ridges, loss),
+        *check_shannon(K, loss),
     ]
 
 
-def near_vertices(found: Configurations, loss, *, how: str = "its own form") -> list[Check]:
+def check_near_vertices(cases: Configurations, loss, *, how: str = "its own form") -> list[Check]:
     """float32 against the reference for δ from 0.1 to 1e-7, and finite where p_j underflows."""
-    logits = near_vertex_logits(found.K)
-    value, slope = map(np.asarray, _in_float32(found.stacked, logits, loss=loss))
-    exact, exact_slope = map(np.asarray, _reference(found.stacked, logits.astype(np.float64)))
+    logits = near_vertex_logits(cases.K)
+    value, slope = map(np.asarray, _float32_losses(cases.stacked, logits, loss=loss))
+    exact, exact_slope = map(np.asarray, _reference(cases.stacked, logits.astype(np.float64)))
     finite_share = np.isfinite(value) & np.isfinite(slope).all(axis=2)
     value, slope, exact, exact_slope = (x[:, :-2] for x in (value, slope, exact, exact_slope))
     error = np.max(np.abs(value - exact) / exact, axis=1)
@@ -77,16 +78,18 @@ def near_vertices(found: Configurations, loss, *, how: str = "its own form") -> 
     where = f"{how}, {logits.shape[0] - 2} logits, 1 − p_y = 1e-1 … 1e-7"
     negative, zeros = "float32 loss ≥ 0 (−min ℓ)", f"{how}, logits ±300"
     return [
-        *for_each(agrees, claims[0], LABEL, found, where, error=error, tolerance=VALUE),
-        *for_each(
-            agrees, claims[1], LABEL, found, where, error=miss.max(axis=1), tolerance=GRADIENT
+        *check_each(agreement, claims[0], LABEL, cases, where, error=error, tolerance=VALUE),
+        *check_each(
+            agreement, claims[1], LABEL, cases, where, error=miss.max(axis=1), tolerance=GRADIENT
         ),
-        *for_each(below, negative, LABEL, found, where, observed=-value.min(axis=1), paper=0.0),
-        *for_each(
-            agrees,
+        *check_each(
+            upper_bound, negative, LABEL, cases, where, observed=-value.min(axis=1), paper=0.0
+        ),
+        *check_each(
+            agreement,
             "finite at exact zeros",
             LABEL,
-            found,
+            cases,
             zeros,
             error=1 - finite_share.mean(axis=1),
             tolerance=0.0,
@@ -94,23 +97,23 @@ def near_vertices(found: Configurations, loss, *, how: str = "its own form") -> 
     ]
 
 
-def as_plain_functions(found: Configurations, loss) -> list[Check]:
+def check_plain_functions(cases: Configurations, loss) -> list[Check]:
     """The same of a function that offers no closed form, by the library's quadrature.
 
     Only of ridges that twelve nodes resolve; all are evaluated, to compile no second reference.
     """
-    rows = near_vertices(found, plain_loss(loss), how="as a plain function")
+    rows = check_near_vertices(cases, plain_loss(loss), how="as a plain function")
     return [row for row in rows if "HPG experiments" in row.how or "one ridge" in row.how]
 
 
-def of_shannon(K: int, loss) -> list[Check]:
+def check_shannon(K: int, loss) -> list[Check]:
     """Cross-entropy, whose generator has an infinite slope at the boundary."""
     logits = near_vertex_logits(K)
-    of_logits = jax.value_and_grad(lambda z: loss(shannon)(z, jnp.array(0)))
-    values = quick_jit(jax.vmap(of_logits))(logits)
+    value_and_slope = jax.value_and_grad(lambda z: loss(shannon)(z, jnp.array(0)))
+    values = quick_jit(jax.vmap(value_and_slope))(logits)
     values = np.concatenate([np.ravel(value) for value in values])
     how = f"K={K}, Shannon: logits to ±300"
-    return [finite("finite at exact zeros", LABEL, values=values, how=how)]
+    return [finiteness("finite at exact zeros", LABEL, values=values, how=how)]
 
 
 def near_vertex_logits(K: int) -> np.ndarray:
@@ -127,7 +130,7 @@ def near_vertex_logits(K: int) -> np.ndarray:
 
 
 @partial(quick_jit, static_argnames="loss")
-def _in_float32(stacked, logits, *, loss):
+def _float32_losses(stacked, logits, *, loss):
     """Values `[c, n]` and logit gradients `[c, n, K]` of the label 0, as computed."""
 
     def one(F):

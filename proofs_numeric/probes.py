@@ -35,11 +35,11 @@ def draws(K: int, *, count: int, seed: int = 0) -> np.ndarray:
     return np.concatenate([rng.dirichlet(np.full(K, c), count) for c in CONCENTRATIONS])
 
 
-def inside(p: jax.Array) -> jax.Array:
+def move_inside(p: jax.Array) -> jax.Array:
     """`p`, moved towards the centre by a relative 1e-9."""
     return (1 - INSIDE) * p + INSIDE / p.shape[-1]
 
 
-def highest(objective: Callable[[jax.Array], jax.Array], starts: jax.Array) -> Optimum:
+def maximise_inside(objective: Callable[[jax.Array], jax.Array], starts: jax.Array) -> Optimum:
     """The largest `objective(p[K])` that projected ascents from the starts `[n, K]` reach."""
-    return maximise(lambda p: objective(inside(p)), starts)
+    return maximise(lambda p: objective(move_inside(p)), starts)

@@ -17,7 +17,7 @@ from pgeom.compilation import quick_jit
 from pgeom.geometry import curvature, envelopes, simplex
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk
 from proofs_numeric import configurations, probes
-from proofs_numeric.check import Check, above, agrees, attains, below, for_each
+from proofs_numeric.check import Check, agreement, attainment, check_each, lower_bound, upper_bound
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Lemma (regret)"
@@ -34,40 +34,44 @@ def checks(
     """Every check of the lemma on K classes, with the divergence and envelope under test."""
     ridges = configurations.hyperbolics(K)
     return [
-        *capm_checks(K, divergence=divergence, envelope=envelope),
-        *of_ridges(ridges, divergence, envelope),
-        *searched(ridges, divergence, envelope),
+        *check_capm(K, divergence=divergence, envelope=envelope),
+        *check_ridge_identity(ridges, divergence, envelope),
+        *check_ridge_bounds(ridges, divergence, envelope),
     ]
 
 
-def capm_checks(
+def check_capm(
     K: int, *, divergence: Callable = bregman_divergence, envelope: Callable = curvature.envelope
 ) -> list[Check]:
     """CAPM: the identity, its closed form, and the bounds, attained along eigenvectors."""
-    found = configurations.quadratics(K)
-    A = found.stacked.A
+    cases = configurations.quadratics(K)
+    A = cases.stacked.A
     basis = simplex.tangent_basis(K)
     directions = np.linalg.eigh(basis.T @ A @ basis)[1].transpose(0, 2, 1) @ basis.T
-    eta, p = _pairs(found)
+    eta, p = _pairs(cases)
     eta = np.concatenate([eta, np.full(directions.shape, 1 / K)], axis=1)
     p = np.concatenate([p, 1 / K + 0.5 / K * directions], axis=1)
-    values, errors = _evaluate(found.stacked, eta, p, divergence=divergence)
+    values, errors = _evaluate(cases.stacked, eta, p, divergence=divergence)
     d, how = eta - p, f"{p.shape[1]} pairs, eigenvectors among them"
     closed, square = 0.5 * np.einsum("cni,cij,cnj->cn", d, A, d), np.sum(d**2, axis=2)
     apart = square > 1e-4
     ratios = 2 * np.asarray(values) / np.where(apart, square, 1.0)
-    m, M, m_T, M_T = found.each_of(envelope, "m", "M", "m_tangent", "M_tangent")
+    m, M, m_T, M_T = cases.evaluate(envelope, "m", "M", "m_tangent", "M_tangent")
     low, high = ratios.min(1, where=apart, initial=np.inf), ratios.max(1, where=apart, initial=0)
     gap = np.abs(values - closed).max(axis=1) / np.maximum(1, M)
     return [
-        *_identity(found, errors, M, how),
-        *for_each(
-            agrees, "CAPM: D = ½dᵀAd", "Prop. (capm)", found, how, error=gap, tolerance=IDENTITY
+        *_check_identity(cases, errors, M, how),
+        *check_each(
+            agreement, "CAPM: D = ½dᵀAd", "Prop. (capm)", cases, how, error=gap, tolerance=IDENTITY
         ),
-        *for_each(above, *LOWER, found, how, observed=low, paper=m, sharp=m_T),
-        *for_each(below, *UPPER, found, how, observed=high, paper=M, sharp=M_T),
-        *for_each(attains, "CAPM: m_T is attained", "§2.1", found, how, observed=m_T, sharp=low),
-        *for_each(attains, "CAPM: M_T is attained", "§2.1", found, how, observed=high, sharp=M_T),
+        *check_each(lower_bound, *LOWER, cases, how, observed=low, paper=m, sharp=m_T),
+        *check_each(upper_bound, *UPPER, cases, how, observed=high, paper=M, sharp=M_T),
+        *check_each(
+            attainment, "CAPM: m_T is attained", "§2.1", cases, how, observed=m_T, sharp=low
+        ),
+        *check_each(
+            attainment, "CAPM: M_T is attained", "§2.1", cases, how, observed=high, sharp=M_T
+        ),
     ]
 
 
@@ -75,48 +79,49 @@ LOWER = ("½m‖η−p‖² ≤ D", QUADRATIC)
 UPPER = ("D ≤ ½M‖η−p‖²", QUADRATIC)
 
 
-def of_ridges(found: Configurations, divergence, envelope) -> list[Check]:
+def check_ridge_identity(cases: Configurations, divergence, envelope) -> list[Check]:
     """HPG: the identity."""
-    eta, p = _pairs(found)
-    _, errors = _evaluate(found.stacked, eta, p, divergence=divergence)
-    (M,) = found.each_of(envelope, "M")
-    return _identity(found, errors, M, f"{p.shape[1]} pairs")
+    eta, p = _pairs(cases)
+    _, errors = _evaluate(cases.stacked, eta, p, divergence=divergence)
+    (M,) = cases.evaluate(envelope, "M")
+    return _check_identity(cases, errors, M, f"{p.shape[1]} pairs")
 
 
-def searched(found: Configurations, divergence, envelope) -> list[Check]:
+def check_ridge_bounds(cases: Configurations, divergence, envelope) -> list[Check]:
     """HPG: the quadratic and the matrix bounds, the worst p sought for each of several η."""
-    K = found.K
-    ranges = [(F, *envelopes.sech2_range(F)) for F in found.each]
+    K = cases.K
+    ranges = [(F, *envelopes.sech2_range(F)) for F in cases.generators]
     low = np.stack([envelopes.ridge_hessian(F, least) for F, least, _ in ranges])
     high = np.stack([envelopes.ridge_hessian(F, most) for F, _, most in ranges])
     plain = np.broadcast_to(np.eye(K), low.shape)
     sides = np.stack([plain, plain, low, high], axis=1)
     eta = np.concatenate([np.eye(K)[:1], probes.draws(K, count=1, seed=3)])
     starts = np.concatenate([np.eye(K)[:3], probes.draws(K, count=1, seed=4)])
-    extremes = _extremes(found.stacked, sides, eta, starts, divergence=divergence)
+    extremes = _extremes(cases.stacked, sides, eta, starts, divergence=divergence)
     lowest, highest, least, most = np.asarray(extremes).T
-    m, M, m_T, M_T = found.each_of(envelope, "m", "M", "m_tangent", "M_tangent")
+    m, M, m_T, M_T = cases.evaluate(envelope, "m", "M", "m_tangent", "M_tangent")
     how = f"ascents over p from {len(starts)} starts for each of {len(eta)} η"
     return [
-        *for_each(above, *LOWER, found, how, observed=-lowest, paper=m, sharp=m_T),
-        *for_each(below, *UPPER, found, how, observed=highest, paper=M, sharp=M_T),
-        *for_each(above, "HPG: ½dᵀH⁻d ≤ D", "§2.1", found, how, observed=-least, sharp=1.0),
-        *for_each(below, "HPG: D ≤ ½dᵀH⁺d", "§2.1", found, how, observed=most, sharp=1.0),
+        *check_each(lower_bound, *LOWER, cases, how, observed=-lowest, paper=m, sharp=m_T),
+        *check_each(upper_bound, *UPPER, cases, how, observed=highest, paper=M, sharp=M_T),
+        *check_each(lower_bound, "HPG: ½dᵀH⁻d ≤ D", "§2.1", cases, how, observed=-least, sharp=1.0),
+        *check_each(upper_bound, "HPG: D ≤ ½dᵀH⁺d", "§2.1", cases, how, observed=most, sharp=1.0),
     ]
 
 
-def _identity(found: Configurations, errors, M, how: str) -> list[Check]:
+def _check_identity(cases: Configurations, errors, M, how: str) -> list[Check]:
     error = np.abs(errors).max(axis=1) / np.maximum(1, M)
     claim = "R(η,p) − R(η,η) = D(η,p)"
-    return for_each(agrees, claim, LABEL, found, how, error=error, tolerance=IDENTITY)
+    return check_each(agreement, claim, LABEL, cases, how, error=error, tolerance=IDENTITY)
 
 
-def _pairs(found: Configurations) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(cases: Configurations) -> tuple[np.ndarray, np.ndarray]:
     """The same pairs (η, p), `[c, n, K]` each, for every configuration."""
-    points = probes.points(found.K, count=12)
+    points = probes.points(cases.K, count=12)
     eta = np.concatenate([points, points])
     p = np.concatenate([np.roll(points, 1, axis=0), np.roll(points, 7, axis=0)])
-    return tuple(np.broadcast_to(x, (len(found.names), *x.shape)) for x in (eta, p))
+    shape = len(cases.names), *eta.shape
+    return np.broadcast_to(eta, shape), np.broadcast_to(p, shape)
 
 
 @partial(quick_jit, static_argnames="divergence")
@@ -142,7 +147,7 @@ def _extremes(stacked, sides, eta, starts, *, divergence):
             # nearer than this, D has lost the digits that the ratio is judged by
             return jnp.where(jnp.sum(d**2) > 1e-4, sign * divergence(F)(eta, p) / half, jnp.nan)
 
-        return probes.highest(ratio, starts).value
+        return probes.maximise_inside(ratio, starts).value
 
     over_eta = jax.vmap(one, in_axes=(None, None, None, 0))
     over_sides = jax.vmap(over_eta, in_axes=(None, 0, 0, None))

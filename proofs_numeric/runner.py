@@ -1,21 +1,26 @@
-"""Which claims to check for which numbers of classes, and running them side by side.
+"""Which claims to check for which numbers of classes, and running them in parallel.
 
->>> jobs(("regret", "margin"), (3, 100))
-[('regret', 3), ('margin', 3), ('margin', 100)]
+>>> for job in plan_jobs(("regret", "margin"), (3, 100)):
+...     print(job.claim, job.K)
+regret 3
+margin 3
+margin 100
 """
 
-import difflib
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 from rich.console import Console
 from rich.progress import Progress
 
+from pgeom.frontend.errors import UsageError
+from pgeom.frontend.names import choose_all
 from proofs_numeric import (
     contamination,
     curvature,
@@ -29,79 +34,97 @@ from proofs_numeric import (
     regret,
 )
 from proofs_numeric.check import Check
+from proofs_numeric.experiment_metrics import dataset_classes
 
-CLAIMS = {
-    "regret": regret.checks,
-    "curvature": curvature.checks,
-    "loss_range": loss_range.checks,
-    "gradients": gradients.checks,
-    "hessian_lipschitz": hessian_lipschitz.checks,
-    "margin": margin.checks,
-    "displacement": displacement.checks,
-    "improper": improper.checks,
-    "contamination": contamination.checks,
-    "numerics": numerics.checks,
-}
-CAPM = {  # the part of a claim that is about the experiments' CAPM
-    "regret": regret.capm_checks,
-    "curvature": curvature.capm_checks,
-    "loss_range": loss_range.capm_checks,
-    "gradients": gradients.capm_checks,
-}
 CLASSES = (2, 3, 10, 100)
-CAPM_CLASSES = 6  # those of the one dataset that the others do not cover
-CHEAP = ("margin", "improper", "contamination")
 MANY = 32  # classes, beyond which only the cheap claims are checked
 WORKERS = min(4, os.cpu_count() or 1)
 
 
-class BadInput(ValueError):
-    """What the user asked for cannot be done; the message is one line that says what could."""
+class Claim(NamedTuple):
+    """How a claim is checked.
+
+    Attributes:
+      checks: `checks(K)`, all of the claim for K classes.
+      check_capm: the part of it that is about the CAPM matrices of the experiments, if there is
+        one; by default it is also checked for the classes of every dataset.
+      cheap: whether it is checked for more than `MANY` classes.
+    """
+
+    checks: Callable[..., list[Check]]
+    check_capm: Callable[..., list[Check]] | None = None
+    cheap: bool = False
 
 
-def jobs(only: tuple[str, ...], classes: tuple[int, ...]) -> list[tuple[str, int]]:
-    """The pairs (claim, K) to check.
+CLAIMS = {
+    "regret": Claim(regret.checks, regret.check_capm),
+    "curvature": Claim(curvature.checks, curvature.check_capm),
+    "loss_range": Claim(loss_range.checks, loss_range.check_capm),
+    "gradients": Claim(gradients.checks, gradients.check_capm),
+    "hessian_lipschitz": Claim(hessian_lipschitz.checks),
+    "margin": Claim(margin.checks, cheap=True),
+    "displacement": Claim(displacement.checks),
+    "improper": Claim(improper.checks, cheap=True),
+    "contamination": Claim(contamination.checks, cheap=True),
+    "numerics": Claim(numerics.checks),
+}
+
+
+class Job(NamedTuple):
+    """One claim, or the CAPM part of it, to be checked for K classes."""
+
+    claim: str
+    K: int
+    checks: Callable[..., list[Check]]
+
+
+def plan_jobs(only: tuple[str, ...], classes: tuple[int, ...]) -> list[Job]:
+    """The jobs of a command, claim by claim, for more and more classes.
 
     Args:
       only: names of claims, or none for all.
-      classes: numbers of classes, or none for the default.
+      classes: numbers of classes, or none for `CLASSES` and those of the datasets.
     """
-    for name in only:
-        if name not in CLAIMS:
-            nearest = difflib.get_close_matches(name, CLAIMS, n=1, cutoff=0.0)[0]
-            raise BadInput(
-                f"--only: unknown check {name!r}; nearest is {nearest!r}, known are "
-                + ", ".join(CLAIMS)
-            )
-    check_classes(classes)
-    names = dict.fromkeys(only) if only else CLAIMS
-    found = [
-        (name, K)
-        for K in dict.fromkeys(classes or CLASSES)
+    names = choose_all("claim", only, CLAIMS)
+    refuse_too_few(classes)
+    jobs = [
+        Job(name, K, CLAIMS[name].checks)
         for name in names
-        if K <= MANY or name in CHEAP
+        for K in dict.fromkeys(classes or CLASSES)
+        if K <= MANY or CLAIMS[name].cheap
     ]
     if not classes:
-        found += [(name, CAPM_CLASSES) for name in names if name in CAPM]
-    if not found:
-        raise BadInput(
-            f"--classes: more than {MANY} are checked for {', '.join(CHEAP)} only, "
+        jobs += _plan_capm(names)
+    if not jobs:
+        cheap = [name for name, claim in CLAIMS.items() if claim.cheap]
+        raise UsageError(
+            f"--classes: more than {MANY} are checked for {', '.join(cheap)} only, "
             f"got {', '.join(map(str, classes))} for {', '.join(names)}"
         )
-    return sorted(found, key=lambda job: (list(CLAIMS).index(job[0]), job[1]))
+    return sorted(jobs, key=lambda job: (names.index(job.claim), job.K))
 
 
-def check_classes(classes: tuple[int, ...]) -> None:
+def _plan_capm(names: tuple[str, ...]) -> list[Job]:
+    """The CAPM parts of claims, for the datasets whose number of classes is not in `CLASSES`."""
+    return [
+        Job(name, K, check_capm)
+        for name in names
+        if (check_capm := CLAIMS[name].check_capm) is not None
+        for K in sorted(set(dataset_classes().values()) - set(CLASSES))
+    ]
+
+
+def refuse_too_few(classes: tuple[int, ...]) -> None:
     """Refuse fewer than two classes."""
     for K in classes:
         if K < 2:
-            raise BadInput(f"--classes: the number of classes must be at least 2, got {K}")
+            raise UsageError(f"--classes: the number of classes must be at least 2, got {K}")
 
 
 def configure() -> None:
-    """float64; little optimisation, because compilation takes most of the time; a cache of it.
+    """Set up JAX: float64, little optimisation because compilation dominates, and a cache of it.
 
-    Tracing makes many objects and leaves little garbage, so that it is looked for less often.
+    Tracing makes many objects and leaves little garbage, so that it is collected less often.
     """
     gc.set_threshold(100_000)
     jax.config.update("jax_enable_x64", True)
@@ -111,44 +134,33 @@ def configure() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
-def run(
-    jobs: list[tuple[str, int]], console: Console, *, capm_only: bool = False
-) -> dict[str, list[Check]]:
-    """Every job's checks, by claim, with progress on the console.
-
-    Args:
-      jobs: pairs (claim, K).
-      console: where progress is shown.
-      capm_only: whether K = 6 stands for CAPM alone, as it does by default.
-    """
-    tasks = {
-        (name, K): (CAPM if capm_only and K == CAPM_CLASSES else CLAIMS)[name] for name, K in jobs
-    }
+def run(jobs: list[Job], console: Console) -> dict[str, list[Check]]:
+    """The checks of every job, by claim, with progress on the console."""
     results = {}
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task("compiling", total=len(jobs))
-        for job, checks in _completed(tasks):
+        for job, checks in _complete(jobs):
             results[job] = checks
-            progress.update(bar, advance=1, description=f"{job[0]}, K = {job[1]}")
+            progress.update(bar, advance=1, description=f"{job.claim}, K = {job.K}")
     grouped: dict[str, list[Check]] = {}
     for job in jobs:
-        grouped.setdefault(job[0], []).extend(results[job])
+        grouped.setdefault(job.claim, []).extend(results[job])
     return grouped
 
 
-def _completed(tasks: dict[tuple[str, int], Callable]):
-    """`(job, its checks)` as they come, from this process and one more for each other core.
+def _complete(jobs: list[Job]) -> Iterator[tuple[Job, list[Check]]]:
+    """Each job and its checks, as they are completed by this process and one per other core.
 
-    Processes, because two threads that compile at the same time wait for each other for ever.
+    Processes, because two threads that compile at the same time deadlock.
     """
-    order = sorted(tasks, key=lambda job: -job[1])  # the largest K first: those take longest
-    if len(tasks) == 1 or WORKERS == 1:
-        yield from ((job, tasks[job](job[1])) for job in order)
+    order = sorted(jobs, key=lambda job: -job.K)  # the largest K first: those take longest
+    if len(jobs) == 1 or WORKERS == 1:
+        yield from ((job, job.checks(job.K)) for job in order)
         return
     with ProcessPoolExecutor(WORKERS - 1, get_context("spawn"), initializer=configure) as pool:
-        futures = {pool.submit(tasks[job], job[1]): job for job in order}
+        futures = {pool.submit(job.checks, job.K): job for job in order}
         for future, job in reversed(futures.items()):
             if future.cancel():  # no other process has begun it
-                yield job, tasks[job](job[1])
+                yield job, job.checks(job.K)
         for future in as_completed(future for future in futures if not future.cancelled()):
             yield futures[future], future.result()

@@ -12,6 +12,7 @@ and in the last sum each rest p_j ≤ u, where the convex (p − c)² is below i
 mean of the rest is at least bu (Cauchy–Schwarz) and at most u. That is a function of (s, t, b).
 """
 
+from collections.abc import Callable
 from functools import cache
 
 import jax
@@ -21,7 +22,7 @@ import numpy as np
 from pgeom.compilation import quick_jit
 from pgeom.geometry import simplex
 from proofs_numeric import probes
-from proofs_numeric.check import Check, attains, below
+from proofs_numeric.check import Check, attainment, upper_bound
 
 LABEL = "Eq. (logit-gradient)"
 TEMPERATURES = (0.5, 2.0)
@@ -29,7 +30,7 @@ GRID = 41  # values of each scalar
 REFINEMENTS = 4
 
 
-def checks(K: int, jacobian, constant: float) -> list[Check]:
+def checks(K: int, jacobian: Callable[[float], float], constant: float) -> list[Check]:
     """‖J‖ ≤ 1/(2T), and the constant of the sharper gradient bound; both under test."""
     thirds = np.zeros(K)
     thirds[:2] = 1 / 3, 2 / 3
@@ -38,37 +39,41 @@ def checks(K: int, jacobian, constant: float) -> list[Check]:
     starts = np.concatenate([probes.points(K, count=4), [half]])
     norm, joint = np.asarray(_extremes(starts))
     at_half = float(np.linalg.norm(np.diag(half) - np.outer(half, half), 2))
-    at_thirds = float(np.linalg.norm(pushed(thirds)))
+    at_thirds = float(np.linalg.norm(logit_gradient(thirds)))
     how = f"K={K}: ascents from the best of {len(starts)} starts"
     scalars = f"p_y, largest competitor, Σp_j²: {GRID}³ grid, refined {REFINEMENTS} times"
     return [
         *(
-            below("‖J‖ ≤ 1/(2T)", LABEL, observed=norm / T, paper=jacobian(T), how=f"T={T}, {how}")
+            upper_bound(
+                "‖J‖ ≤ 1/(2T)", LABEL, observed=norm / T, paper=jacobian(T), how=f"T={T}, {how}"
+            )
             for T in TEMPERATURES
         ),
-        attains("‖J‖ = ½ at (½, ½)", LABEL, observed=at_half, paper=jacobian(1.0), how=f"K={K}"),
-        below("½(‖J‖‖d‖ + ‖Jd‖) ≤ 8√2/27", "§2.2", observed=joint, sharp=constant, how=how),
-        below("the same, every K", "§2.2", observed=largest(), sharp=constant, how=scalars),
-        attains(
+        attainment("‖J‖ = ½ at (½, ½)", LABEL, observed=at_half, paper=jacobian(1.0), how=f"K={K}"),
+        upper_bound("½(‖J‖‖d‖ + ‖Jd‖) ≤ 8√2/27", "§2.2", observed=joint, sharp=constant, how=how),
+        upper_bound(
+            "the same, every K", "§2.2", observed=maximise_scalars(), sharp=constant, how=scalars
+        ),
+        attainment(
             "8√2/27 at p_y = 1/3", "§2.2", observed=at_thirds, sharp=constant, how=f"K={K}, A = I"
         ),
     ]
 
 
-def pushed(p: np.ndarray) -> np.ndarray:
-    """Jd `[K]` for the label 0: the logit gradient of A = I at p."""
+def logit_gradient(p: np.ndarray) -> np.ndarray:
+    """Jd `[K]`: the logit gradient of A = I at p, for label 0."""
     d = p - np.eye(len(p))[0]
     return p * (d - p @ d)
 
 
 @cache
-def largest() -> float:
+def maximise_scalars() -> float:
     """The largest value of the three-scalar bound: a grid, then finer ones around its best."""
     low, high = np.zeros(3), np.ones(3)
     best = 0.0
     for _ in range(1 + REFINEMENTS):
         axes = [np.linspace(*ends, GRID) for ends in zip(low, high, strict=True)]
-        values = _three_scalars(*np.meshgrid(*axes, indexing="ij"))
+        values = _bound_by_scalars(*np.meshgrid(*axes, indexing="ij"))
         index = np.unravel_index(np.argmax(values), values.shape)
         best = max(best, float(values[index]))
         centre, width = np.array([axis[i] for axis, i in zip(axes, index, strict=True)]), high - low
@@ -76,7 +81,7 @@ def largest() -> float:
     return best
 
 
-def _three_scalars(s, share, b):
+def _bound_by_scalars(s, share, b):
     """The bound of the module's docstring; t = share·(1 − s)."""
     t = share * (1 - s)
     r = 1 - s - t
@@ -94,12 +99,12 @@ def _extremes(starts):
     """The largest ‖J‖ and the largest ½(‖J‖‖d‖ + ‖Jd‖), label 0, over the simplex."""
 
     def sizes(p):
-        d = p - simplex.vertex(0, p.shape[0], p.dtype)
+        d = p - simplex.vertex(jnp.array(0), p.shape[0], p.dtype)
         norm = jnp.linalg.eigvalsh(jnp.diag(p) - jnp.outer(p, p))[-1]
         push = jnp.linalg.norm(p * (d - jnp.dot(p, d)))
         return jnp.stack([norm, 0.5 * (norm * jnp.linalg.norm(d) + push)])
 
     def largest(choice):
-        return probes.highest(lambda p: jnp.dot(choice, sizes(p)), starts).value
+        return probes.maximise_inside(lambda p: jnp.dot(choice, sizes(p)), starts).value
 
     return jax.vmap(largest)(jnp.eye(2))

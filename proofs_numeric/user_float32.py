@@ -5,8 +5,8 @@ of the terms that the number is made of; see `pgeom.geometry.any_generator`.
 
 >>> import jax, jax.numpy as jnp
 >>> with jax.enable_x64(True):
-...     found = diagnostics(lambda p: jnp.sum(p**3), 3, M=6.0)
->>> [one.check.holds for one in found]
+...     rows = diagnostics(lambda p: jnp.sum(p**3), 3, M=6.0)
+>>> [one.check.holds for one in rows]
 [True, True, True, True]
 """
 
@@ -18,7 +18,7 @@ from pgeom.compilation import quick_jit
 from pgeom.geometry import simplex
 from pgeom.types import Generator
 from proofs_numeric import numerics
-from proofs_numeric.check import agrees, below, finite
+from proofs_numeric.check import agreement, finiteness, upper_bound
 from proofs_numeric.failures import FLOAT32, Diagnostic
 
 UNITS = 16 * float(np.finfo(np.float32).eps)
@@ -36,8 +36,8 @@ def diagnostics(F: Generator, K: int, M: float) -> list[Diagnostic]:
     M is the largest curvature of F: where it is bounded, entries of H may round as it does.
     """
     logits = numerics.near_vertex_logits(K)
-    of_logits = jax.value_and_grad(lambda z: numerics.library_loss(F)(z, jnp.array(0)))
-    both = quick_jit(jax.vmap(of_logits))
+    value_and_slope = jax.value_and_grad(lambda z: numerics.library_loss(F)(z, jnp.array(0)))
+    both = quick_jit(jax.vmap(value_and_slope))
     value, slope = map(np.asarray, both(logits))
     every, logits = np.concatenate([value, slope.ravel()]), logits[:-2].astype(np.float64)
     exact, exact_slope = map(np.asarray, both(logits))
@@ -48,21 +48,21 @@ def diagnostics(F: Generator, K: int, M: float) -> list[Diagnostic]:
     norm = np.linalg.norm(exact_slope, axis=1)
     miss = np.linalg.norm(slope - exact_slope, axis=1)
     miss = miss / np.maximum(numerics.VALUE * norm + UNITS * slope_size, np.finfo(float).tiny)
-    below_zero = -np.min(value + UNITS * size)
+    negative = -np.min(value + UNITS * size)
     how, zeros = f"K={K}: 1 − p_y = 1e-1 … 1e-7", f"K={K}: logits ±300"
     rows = [
-        agrees(CLAIMS[0], FLOAT32, error=error, tolerance=1.0, how=how),
-        agrees(CLAIMS[1], FLOAT32, error=miss, tolerance=1.0, how=how),
-        below(CLAIMS[2], FLOAT32, observed=below_zero, paper=0.0, how=how),
-        finite(CLAIMS[3], FLOAT32, values=every, how=zeros),
+        agreement(CLAIMS[0], FLOAT32, error=error, tolerance=1.0, how=how),
+        agreement(CLAIMS[1], FLOAT32, error=miss, tolerance=1.0, how=how),
+        upper_bound(CLAIMS[2], FLOAT32, observed=negative, paper=0.0, how=how),
+        finiteness(CLAIMS[3], FLOAT32, values=every, how=zeros),
     ]
-    said = (
-        f"the loss is off by {error.max():.3g} times what is allowed{_where(error)}",
-        f"the logit gradient is off by {miss.max():.3g} times what is allowed{_where(miss)}",
-        f"the loss is {value.min():.3g}{_where(-value)}",
+    failures = (
+        f"the loss is off by {error.max():.3g} times what is allowed{_locate(error)}",
+        f"the logit gradient is off by {miss.max():.3g} times what is allowed{_locate(miss)}",
+        f"the loss is {value.min():.3g}{_locate(-value)}",
         "a loss or a logit gradient is not finite next to a vertex, or at one",
     )
-    return [Diagnostic(row, f"{FLOAT32}: {text}") for row, text in zip(rows, said, strict=True)]
+    return [Diagnostic(row, f"{FLOAT32}: {text}") for row, text in zip(rows, failures, strict=True)]
 
 
 def sizes(F: Generator, q: jax.Array, p: jax.Array) -> jax.Array:
@@ -76,13 +76,13 @@ def sizes(F: Generator, q: jax.Array, p: jax.Array) -> jax.Array:
 def _sizes_on_logits(F: Generator, logits, M: float):
     """The sizes of the loss of label 0 and of its gradient, Σ_j p_j(|(H(p)d)_j| + M|d_j|)."""
     p = jax.nn.softmax(logits)
-    vertices, d = jax.vmap(lambda p: simplex.towards_vertex(p, 0))(p)
+    vertices, d = jax.vmap(lambda p: simplex.towards_vertex(p, jnp.array(0)))(p)
     products = jax.vmap(lambda p, d: jax.jvp(jax.grad(F), (p,), (d,))[1])(p, d)
     curvature = M if np.isfinite(M) else 0.0
     return sizes(F, vertices, p), jnp.sum(p * (jnp.abs(products) + curvature * jnp.abs(d)), axis=1)
 
 
-def _where(badness: np.ndarray) -> str:
+def _locate(badness: np.ndarray) -> str:
     """The distance from the vertex of the worst of the logits next to it."""
     distances = np.repeat(numerics.DISTANCES, numerics.SPLITS)
     return f" at 1 − p_y = {distances[np.argmax(badness)]:.0e}"

@@ -3,7 +3,7 @@
 Each row that fails is explained by a note, which says what failed and what that means.
 
 >>> import jax.numpy as jnp
->>> [found.check.holds for found in convexity(lambda p: jnp.sum(p**2), 3)]
+>>> [one.check.holds for one in check_convexity(lambda p: jnp.sum(p**2), 3)]
 [True, True, True]
 """
 
@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
+from pgeom.frontend.errors import UsageError
+from pgeom.frontend.loading import one_line
 from pgeom.geometry import bounds, curvature
 from pgeom.geometry.any_generator import values_at
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk
@@ -23,10 +25,8 @@ from pgeom.geometry.diagnosis import check_generator
 from pgeom.losses.proper import on_logits
 from pgeom.types import Generator
 from proofs_numeric import failures, probes, user_float32
-from proofs_numeric.check import Check, above, agrees, below
+from proofs_numeric.check import Check, agreement, lower_bound, upper_bound
 from proofs_numeric.failures import ARITHMETIC, PROPERTY, Diagnostic
-from proofs_numeric.loading import one_line
-from proofs_numeric.runner import BadInput
 
 SEARCHED = 1e-3  # an envelope that was searched for may fall short of the true one by this much
 IDENTITY = 1e-13  # of the terms that both sides of an identity are made of
@@ -36,15 +36,15 @@ def checks(F: Generator, K: int, name: str = "F") -> tuple[list[Check], list[str
     """Everything about F on K classes, and a note for each failure; `name` is for messages."""
     refuse_unless_differentiable(F, K, name)
     try:
-        found = _diagnostics(F, K)
+        diagnostics = _diagnostics(F, K)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # of F or of the library, but no failed check
-        raise BadInput(
+        raise UsageError(
             f"--generator: checking {name} failed with {one_line(error)} (K={K})"
         ) from error
-    notes = [f"K={K}: {one.failure}" for one in found if not one.check.holds]
-    return [one.check for one in found], list(dict.fromkeys(notes))
+    notes = [f"K={K}: {one.failure}" for one in diagnostics if not one.check.holds]
+    return [one.check for one in diagnostics], list(dict.fromkeys(notes))
 
 
 def refuse_unless_differentiable(F: Callable, K: int, name: str) -> None:
@@ -56,37 +56,37 @@ def refuse_unless_differentiable(F: Callable, K: int, name: str) -> None:
     try:
         result = jax.eval_shape(F, jax.ShapeDtypeStruct((K,), jnp.float64))
         shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
-        scalar = shape == () and jnp.issubdtype(dtype, jnp.floating)
+        scalar = shape == () and dtype is not None and jnp.issubdtype(dtype, jnp.floating)
         for precision in (jnp.float32, jnp.float64) if scalar else ():
             jax.eval_shape(jax.vmap(derivatives), jax.ShapeDtypeStruct((2, K), precision))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a user's function may raise
-        raise BadInput(
+        raise UsageError(
             f"--generator: {name} raised {one_line(error)} (K={K}); it must be a function "
             f"of one p[{K}] that JAX can differentiate twice"
         ) from error
     if not scalar:
         got = type(result).__name__ if shape is None else f"{dtype} of shape {shape}"
-        raise BadInput(f"--generator: {name} must return a real scalar for p[{K}], got {got}")
+        raise UsageError(f"--generator: {name} must return a real scalar for p[{K}], got {got}")
 
 
-def convexity(F: Generator, K: int) -> list[Diagnostic]:
+def check_convexity(F: Generator, K: int) -> list[Diagnostic]:
     """Finite at the vertices, convex, strictly convex; what rounding hides is no failure."""
-    found = check_generator(F, K)
-    least = math.nan if found.witness is None else found.witness.divergence
+    report = check_generator(F, K)
+    least = math.nan if report.witness is None else report.witness.divergence
     vertices, witness = (
         "F is infinite at a vertex, and so is its score",
-        failures.of_convexity(found),
+        failures.explain_convexity(report),
     )
     verdicts = (
-        ("F is finite at the vertices", found.finite_at_vertices or _has_limits(F, K), vertices),
-        ("F is convex", found.convex, witness),
-        ("F is strictly convex on the tangent space", found.strictly_convex, witness),
+        ("F is finite at the vertices", report.finite_at_vertices or _has_limits(F, K), vertices),
+        ("F is convex", report.convex, witness),
+        ("F is strictly convex on the tangent space", report.strictly_convex, witness),
     )
 
     def row(claim, holds, failure):
-        how = f"K={K}, {found.how}" if holds is not None else f"K={K}, unknown: {failure}"
+        how = f"K={K}, {report.how}" if holds is not None else f"K={K}, unknown: {failure}"
         known = None, None, least, None, None, holds is not False, how
         return Diagnostic(Check(claim, PROPERTY, *known), failure)
 
@@ -94,7 +94,7 @@ def convexity(F: Generator, K: int) -> list[Diagnostic]:
 
 
 def _diagnostics(F: Generator, K: int) -> list[Diagnostic]:
-    properties = convexity(F, K)
+    properties = check_convexity(F, K)
     if not (check_generator(F, K).convex and properties[0].check.holds):
         return properties  # no score, and nothing to bound
     limits = curvature.envelope(F, K)
@@ -127,7 +127,7 @@ class _Extremes(NamedTuple):
 def _scores(F: Generator, limits: curvature.Envelope, K: int) -> list[Diagnostic]:
     """The quadratic bounds on D, the regret identity, the range and the logit gradient."""
     points = probes.points(K, count=16)
-    found = jax.tree.map(np.asarray, quick_jit(lambda p: _search(F, p))(points))
+    seen = jax.tree.map(np.asarray, quick_jit(lambda p: _search(F, p))(points))
     m, M, sharp = limits.m, limits.M, limits.M_tangent
     steepest = M / math.sqrt(2), bounds.SHARP_GRADIENT * sharp
     quadratic, how = "Eq. (bregman-quadratic)", f"K={K}: {len(points)} points; {limits.how}"
@@ -137,20 +137,22 @@ def _scores(F: Generator, limits: curvature.Envelope, K: int) -> list[Diagnostic
         return judge(claim, label, how=how, slack=SEARCHED, **given)
 
     flattest = m, limits.m_tangent
-    least = bounded(above, "D(η,p) ≥ ½ m_T‖η−p‖²", quadratic, found.least, *flattest)
-    most = bounded(below, "D(η,p) ≤ ½ M_T‖η−p‖²", quadratic, found.most, M, sharp)
-    loss = bounded(below, "ℓ(p,y) ≤ M", "Props. (capm, hpg)", found.loss, M, sharp)
-    slope = bounded(below, "‖∇_zℓ‖ ≤ M/√2", "Eq. (logit-gradient)", found.slope, *steepest)
-    error = found.error / found.size
+    least = bounded(lower_bound, "D(η,p) ≥ ½ m_T‖η−p‖²", quadratic, seen.least, *flattest)
+    most = bounded(upper_bound, "D(η,p) ≤ ½ M_T‖η−p‖²", quadratic, seen.most, M, sharp)
+    loss = bounded(upper_bound, "ℓ(p,y) ≤ M", "Props. (capm, hpg)", seen.loss, M, sharp)
+    slope = bounded(upper_bound, "‖∇_zℓ‖ ≤ M/√2", "Eq. (logit-gradient)", seen.slope, *steepest)
+    error = seen.error / seen.size
     claim = "R(η,p) − R(η,η) = D(η,p)"
-    identity = agrees(claim, ARITHMETIC, error=error, tolerance=IDENTITY, how=how)
-    said = failures.of_identity(found.error, found.size, found.eta, found.p)
+    identity = agreement(claim, ARITHMETIC, error=error, tolerance=IDENTITY, how=how)
+    inexact = failures.explain_identity(seen.error, seen.size, seen.eta, seen.p)
     return [
-        Diagnostic(least, failures.of_lower_bound(least)),
-        Diagnostic(most, failures.of_bound(most, "the largest D(η,p)/½‖η−p‖²")),
-        Diagnostic(identity, said),
-        Diagnostic(loss, failures.of_bound(loss, "the largest loss")),
-        Diagnostic(slope, failures.of_bound(slope, "the largest norm of a logit gradient")),
+        Diagnostic(least, failures.explain_lower_bound(least)),
+        Diagnostic(most, failures.explain_upper_bound(most, "the largest D(η,p)/½‖η−p‖²")),
+        Diagnostic(identity, inexact),
+        Diagnostic(loss, failures.explain_upper_bound(loss, "the largest loss")),
+        Diagnostic(
+            slope, failures.explain_upper_bound(slope, "the largest norm of a logit gradient")
+        ),
     ]
 
 
@@ -164,8 +166,8 @@ def _search(F: Generator, points) -> _Extremes:
     def steepness(y):
         return lambda p: jnp.linalg.norm(jax.grad(lambda z: loss(z, y))(jnp.log(p)))
 
-    highest = jax.vmap(lambda y: probes.highest(lambda p: score(p, y), points).value)
-    steepest = jax.vmap(lambda y: probes.highest(steepness(y), points).value)
+    highest = jax.vmap(lambda y: probes.maximise_inside(lambda p: score(p, y), points).value)
+    steepest = jax.vmap(lambda y: probes.maximise_inside(steepness(y), points).value)
     error = jnp.abs(regret - D(eta, p))
     worst = jnp.argmax(error)  # the first NaN, if there is one
     square = jnp.sum((eta - p) ** 2, axis=1)

@@ -14,6 +14,7 @@ ROOMS = {  # a room, and what of the project it may import besides itself
     "pgeom/types.py": set(),
     "pgeom/edge.py": {"pgeom.types"},
     "pgeom/compilation.py": set(),
+    "pgeom/frontend": set(),
     "pgeom/geometry": CORE | {"pgeom.compilation"},
     "pgeom/losses": GEOMETRY,
     "pgeom/training": LOSSES | {"pgeom.compilation"},
@@ -21,12 +22,13 @@ ROOMS = {  # a room, and what of the project it may import besides itself
     "pgeom/evaluation": MEASURED,
     "experiments": {"pgeom"},
     "proofs_numeric": GEOMETRY
-    | {"pgeom.compilation", "pgeom.losses.proper", "pgeom.losses.catalogue", "pgeom.data"},
+    | {"pgeom.compilation", "pgeom.losses.proper", "pgeom.losses.catalogue", "pgeom.data"}
+    | {"pgeom.frontend"},
 }
 LIBRARIES = {  # a library, and the only places for it
     "sklearn": ("pgeom/data/", "pgeom/estimator"),
     "scipy": ("pgeom/evaluation/significance.py",),
-    "matplotlib": ("figures.py", "figures/"),
+    "matplotlib": ("figures.py", "figures/", "pgeom/frontend/figure_style.py"),
     "torch": ("experiments/speed",),
 }
 
@@ -52,6 +54,8 @@ def forbidden(path, source):
         ours = under(name, {"pgeom", "experiments", "proofs_numeric"})
         if ours and allowed is not None and not under(name, allowed):
             yield name
+        if path.startswith("pgeom/frontend/") and under(name, {"jax"}):
+            yield name  # a command line reports bad input before anything slow is imported
         places = LIBRARIES.get(name.split(".")[0])
         if places is not None and not any(place in path for place in places):
             yield name
@@ -84,6 +88,9 @@ def test_every_file_keeps_the_direction():
         ("pgeom/evaluation/metrics.py", "from scipy import stats"),
         ("experiments/tables.py", "import matplotlib.pyplot as plt"),
         ("pgeom/training/trainer.py", "import torch"),
+        ("pgeom/frontend/names.py", "import jax.numpy as jnp"),
+        ("pgeom/frontend/numbers.py", "import matplotlib"),
+        ("pgeom/frontend/loading.py", "from pgeom import types"),
     ],
 )
 def test_a_forbidden_import_is_found(path, source):

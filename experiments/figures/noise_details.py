@@ -5,99 +5,88 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.cells import Cell
-from experiments.figures.style import LOOKS, figure_of, legend_beside, present, save
-from experiments.protocol import LABELS
-from experiments.records import Store
-from pgeom.data.regimes import noise_of
+from experiments.engine.results import TestLogits
+from experiments.figures.layout import legend_beside
+from experiments.figures.legend import Entry, Legend, present
+from experiments.figures.noise import probabilities, rate_line, symmetric_runs
 from pgeom.evaluation import metrics
+from pgeom.frontend.figure_style import figure, save
 
-CONFIDENT = ("ce", "gce", "brier", "capm", "hpg", "apms")
-CONFUSED = ("ce", "capm", "hpg", "apms", "gce")
+BASELINES = ("ce", "gce", "brier")  # shown beside the candidates
 
 
-def noise_nll_confidence(frame, store: Store, cells: list[Cell], path: Path) -> list[Path]:
+def noise_nll_confidence(
+    frame: pd.DataFrame, test: TestLogits, entries: Legend, path: Path
+) -> list[Path]:
     """NLL against the rate of symmetric noise, and densities of top-class confidence.
 
     Args:
       frame: the runs of one dataset.
-      store: where its logits are.
-      cells: the seeds of the noisiest regime, for the densities.
+      test: its logits in the noisiest regime, for the densities.
+      entries: of its losses.
       path: of the figure, without suffix.
     """
-    with figure_of(1, 2, (9.2, 3.4), gridspec_kw={"wspace": 0.75}) as (figure, axes):
+    rated, shown = symmetric_runs(frame), present(entries, frame)
+    seeds = len(test.labels)
+    with figure(1, 2, (9.2, 3.4), gridspec_kw={"wspace": 0.75}) as (drawing, axes):
         left, right = axes[0]
-        losses = present(frame, LABELS)
-        for place, loss in enumerate(losses):
-            _nll_line(left, frame[frame["loss"] == loss], loss, place - len(losses) / 2)
+        for place, entry in enumerate(shown):
+            offset = 0.3 * (place - len(shown) / 2)
+            rate_line(left, rated, "nll", entry, offset, linewidth=1.1, capsize=1.5)
         left.set_xlabel("symmetric label noise (%)")
         left.set_ylabel("test NLL in nats (lower is better)")
-        left.set_title(f"{cells[0].dataset}: mean ± sample sd over {len(cells)} seeds")
+        left.set_title(f"{test.dataset}: mean ± sample sd over {seeds} seeds")
         legend_beside(left)
-        arrays = [store.logits(cell) for cell in cells]
-        for loss in present(frame, CONFIDENT):
-            _density(right, [_probabilities(one[loss]) for one in arrays], loss)
+        for entry in highlights(entries):
+            _density(right, probabilities(test.logits[entry.name]).max(axis=-1), entry)
         right.set_xlabel("top-class confidence")
         right.set_ylabel("density, logarithmic")
         right.set_yscale("log")  # one loss is near 1 almost always, the others hardly ever
         peak = max(np.max(line.get_ydata()) for line in right.get_lines())
         right.set_ylim(0.02, 2 * peak)
-        right.set_title(f"{cells[0].regime}: seeds pooled, and their range")
+        right.set_title(f"{test.regime}: seeds pooled, and their range")
         legend_beside(right)
-        return save(figure, path)
+        return save(drawing, path)
 
 
-def noise_confusions(store: Store, cells: list[Cell], losses, path: Path) -> list[Path]:
+def noise_confusions(test: TestLogits, entries: Legend, path: Path) -> list[Path]:
     """Row-normalised confusion matrices, means over seeds."""
-    shown = [loss for loss in CONFUSED if loss in losses]
-    arrays = [store.logits(cell) for cell in cells]
-    logits = np.array([[one[loss] for one in arrays] for loss in shown])
-    labels = np.array([one["labels"] for one in arrays])
-    matrices = np.asarray(metrics.confusion_matrix(_probabilities(logits), labels[None]))
+    shown = [entry for entry in highlights(entries) if entry.name != "brier"]
+    logits = np.stack([test.logits[entry.name] for entry in shown])
+    matrices = np.asarray(metrics.confusion_matrix(probabilities(logits), test.labels[None]))
     size = (1 + 2.1 * len(shown), 2.6)
-    with figure_of(1, len(shown), size, sharey=True, layout="constrained") as (figure, axes):
-        for axis, loss, mean in zip(axes[0], shown, matrices.mean(axis=1), strict=True):
+    with figure(1, len(shown), size, sharey=True, layout="constrained") as (drawing, axes):
+        for axis, entry, mean in zip(axes[0], shown, matrices.mean(axis=1), strict=True):
             # the square root: confusions of a few percent would all look like none
             image = axis.imshow(np.sqrt(mean), cmap="cividis", vmin=0, vmax=1)
-            axis.set_title(f"{LABELS[loss]}: {100 * np.trace(mean) / len(mean):.1f}% on diagonal")
+            axis.set_title(f"{entry.label}: {100 * np.trace(mean) / len(mean):.1f}% on diagonal")
             axis.set_xlabel("predicted class")
             axis.set_xticks(range(len(mean)))
             axis.set_yticks(range(len(mean)))
             axis.grid(False)
         axes[0][0].set_ylabel("true class")
-        bar = figure.colorbar(image, ax=axes[0], fraction=0.02)
+        bar = drawing.colorbar(image, ax=axes[0], fraction=0.02)
         ticks = np.array([0, 0.01, 0.05, 0.2, 0.5, 1])
         bar.set_ticks(np.sqrt(ticks), labels=[f"{100 * tick:g}" for tick in ticks])
         bar.set_label("% of the true class")
-        title = f"{cells[0].dataset}, {cells[0].regime}: means over {len(cells)} seeds"
-        figure.suptitle(title, fontsize=10)
-        return save(figure, path)
+        title = f"{test.dataset}, {test.regime}: means over {len(test.labels)} seeds"
+        drawing.suptitle(title, fontsize=10)
+        return save(drawing, path)
 
 
-def _nll_line(axis, runs: pd.DataFrame, loss: str, offset: float) -> None:
-    kinds = runs["regime"].map(lambda regime: noise_of(regime)[0]).astype(str)
-    runs = runs[kinds.isin(("clean", "symmetric"))]
-    rates = runs["regime"].map(lambda regime: 100 * noise_of(regime)[1]).astype(float)
-    groups = runs["nll"].astype(float).groupby(rates)
-    mean, sd = groups.mean(), groups.std(ddof=1).fillna(0)
-    colour, marker = LOOKS[loss]
-    look = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.1}
-    bars = {"elinewidth": 0.7, "capsize": 1.5, "label": LABELS[loss]}
-    axis.errorbar(mean.index + 0.3 * offset, mean, sd, **look, **bars)
-    axis.set_xticks(sorted(set(rates)))
+def highlights(entries: Legend) -> list[Entry]:
+    """The losses of figures with room for a few: some baselines, and the candidates."""
+    return [one for one in entries.values() if one.candidate or one.name in BASELINES]
 
 
-def _density(axis, probabilities: list[np.ndarray], loss: str) -> None:
-    """The density of all seeds together, and in a band the range over single ones."""
+def _density(axis, confidences: np.ndarray, entry: Entry) -> None:
+    """The density of all seeds `[S, n]` together, and in a band the range over single ones."""
     grid = np.linspace(0, 1, 201)
-    of_seeds = [one.max(axis=1) for one in probabilities]
-    curves = [kernel_density(values, grid) for values in of_seeds]
-    colour = LOOKS[loss][0]
-    pooled = kernel_density(np.concatenate(of_seeds), grid)
-    axis.plot(grid, pooled, color=colour, linewidth=1.4, label=LABELS[loss])
-    axis.fill_between(
-        grid, np.min(curves, 0), np.max(curves, 0), color=colour, alpha=0.15, linewidth=0
-    )
+    curves = [kernel_density(values, grid) for values in confidences]
+    pooled = kernel_density(confidences.ravel(), grid)
+    axis.plot(grid, pooled, color=entry.colour, linewidth=1.4, label=entry.label)
+    band = {"color": entry.colour, "alpha": 0.15, "linewidth": 0}
+    axis.fill_between(grid, np.min(curves, 0), np.max(curves, 0), **band)
 
 
 def kernel_density(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
@@ -112,8 +101,3 @@ def kernel_density(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
     mirrored = np.concatenate([values, -values, 2 - values])
     kernels = np.exp(-0.5 * ((grid[:, None] - mirrored) / width) ** 2)
     return kernels.sum(axis=1) / (len(values) * width * np.sqrt(2 * np.pi))
-
-
-def _probabilities(logits: np.ndarray) -> np.ndarray:
-    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return shifted / shifted.sum(axis=-1, keepdims=True)

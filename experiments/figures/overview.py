@@ -7,15 +7,9 @@ import pandas as pd
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 
-from experiments.figures.style import (
-    LOOKS,
-    figure_of,
-    legend_beside,
-    losses_down,
-    present,
-    save,
-)
-from experiments.protocol import LABELS
+from experiments.figures.layout import labels_down, legend_beside, mean_and_sd
+from experiments.figures.legend import Entry, Legend, present
+from pgeom.frontend.figure_style import figure, save
 
 PANELS = {  # the map of each is darkest at its worst end, and the same in grey
     "accuracy": ("test accuracy (higher is better)", "viridis", Normalize),
@@ -25,36 +19,38 @@ PANELS = {  # the map of each is darkest at its worst end, and the same in grey
 RANKED = {"accuracy": False, "nll": True, "brier": True, "ece": True}  # is lower better?
 
 
-def metric_heatmaps(frame: pd.DataFrame, path: Path) -> list[Path]:
+def metric_heatmaps(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
     """Mean accuracy, NLL and ECE: losses down, cells across, grey where a loss was not run."""
-    losses = present(frame, LABELS)
+    losses = present(entries, frame)
     columns = list(dict.fromkeys(cell_names(frame)))
     size = (3 * (1.1 + 0.36 * len(columns)), 1.5 + 0.24 * len(losses))
-    with figure_of(1, 3, size, sharey=True, layout="constrained") as (figure, axes):
+    with figure(1, 3, size, sharey=True, layout="constrained") as (drawing, axes):
         for axis, (metric, panel) in zip(axes[0], PANELS.items(), strict=True):
-            means = cell_means(frame, metric).reindex(index=losses, columns=columns)
-            _heatmap(figure, axis, means, *panel)
-        axes[0][0].set_yticks(range(len(losses)), [LABELS[loss] for loss in losses])
+            means = cell_means(frame, metric).reindex(
+                index=[entry.name for entry in losses], columns=columns
+            )
+            _heatmap(drawing, axis, means, *panel)
+        axes[0][0].set_yticks(range(len(losses)), [entry.label for entry in losses])
         seeds = frame["seed"].nunique()
-        figure.suptitle(f"means over {seeds} seeds", fontsize=10)
-        return save(figure, path)
+        drawing.suptitle(f"means over {seeds} seeds", fontsize=10)
+        return save(drawing, path)
 
 
-def clean_ranks(frame: pd.DataFrame, path: Path) -> list[Path]:
+def clean_ranks(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
     """Accuracy against NLL on clean digits; the mean rank of each loss over cells and metrics."""
     clean = frame[(frame["dataset"] == "digits") & (frame["regime"] == "clean")]
-    losses = present(clean, LABELS)
+    losses = present(entries, clean)
     size = (9.2, max(3.2, 1 + 0.24 * len(losses)))
-    with figure_of(1, 2, size, gridspec_kw={"wspace": 0.75}) as (figure, axes):
+    with figure(1, 2, size, gridspec_kw={"wspace": 0.75}) as (drawing, axes):
         left, right = axes[0]
-        for loss in losses:
-            _clean_point(left, clean[clean["loss"] == loss], loss)
+        for entry in losses:
+            _clean_point(left, clean[clean["loss"] == entry.name], entry)
         left.set_xlabel("test NLL in nats (lower is better)")
         left.set_ylabel("test accuracy (higher is better)")
         left.set_title("digits, clean: mean ± sample sd over seeds")
         legend_beside(left)
-        _rank_panel(right, ranks_of(frame, losses))
-        return save(figure, path)
+        _rank_panel(right, rank_losses(frame, [entry.name for entry in losses]), entries)
+        return save(drawing, path)
 
 
 def cell_names(frame: pd.DataFrame) -> pd.Series:
@@ -69,8 +65,8 @@ def cell_means(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     return means.unstack()
 
 
-def ranks_of(frame: pd.DataFrame, losses: list[str]) -> pd.DataFrame:
-    """Ranks of the losses among each other, a column a cell and metric; 1 is best."""
+def rank_losses(frame: pd.DataFrame, losses: list[str]) -> pd.DataFrame:
+    """Ranks of the losses among each other, one column per cell and metric; 1 is best."""
     parts = []
     for metric, lower in RANKED.items():
         means = cell_means(frame, metric).loc[losses]
@@ -78,7 +74,7 @@ def ranks_of(frame: pd.DataFrame, losses: list[str]) -> pd.DataFrame:
     return pd.concat(parts, axis=1)
 
 
-def _heatmap(figure, axis, means: pd.DataFrame, label, colours, norm) -> None:
+def _heatmap(drawing, axis, means: pd.DataFrame, label, colours, norm) -> None:
     values = means.to_numpy()
     image = axis.imshow(values, cmap=colours, norm=norm(), aspect="auto")
     axis.set_facecolor("0.85")
@@ -92,36 +88,24 @@ def _heatmap(figure, axis, means: pd.DataFrame, label, colours, norm) -> None:
         look = {"ha": "center", "va": "center", "fontsize": 6, "color": colour}
         # out of the layout: to measure hundreds of texts takes longer than to draw them
         axis.text(column, row, text, **look).set_in_layout(False)
-    figure.colorbar(image, ax=axis, location="top", shrink=0.9, label=label)
+    drawing.colorbar(image, ax=axis, location="top", shrink=0.9, label=label)
 
 
-def _clean_point(axis, runs: pd.DataFrame, loss: str) -> None:
-    nll, accuracy = runs["nll"].astype(float), runs["accuracy"].astype(float)
-    colour, marker = LOOKS[loss]
-    deviations = [values.std(ddof=1) if len(values) > 1 else 0 for values in (nll, accuracy)]
-    axis.errorbar(
-        nll.mean(),
-        accuracy.mean(),
-        xerr=deviations[0],
-        yerr=deviations[1],
-        color=colour,
-        marker=marker,
-        markersize=6,
-        linestyle="",
-        elinewidth=0.5,
-        label=LABELS[loss],
-    )
+def _clean_point(axis, runs: pd.DataFrame, entry: Entry) -> None:
+    (nll, nll_sd), (accuracy, accuracy_sd) = (mean_and_sd(runs[m]) for m in ("nll", "accuracy"))
+    look = {**entry.style, "markersize": 6, "linestyle": "", "elinewidth": 0.5}
+    axis.errorbar(nll, accuracy, xerr=nll_sd, yerr=accuracy_sd, **look)
 
 
-def _rank_panel(axis, ranks: pd.DataFrame) -> None:
+def _rank_panel(axis, ranks: pd.DataFrame, entries: Legend) -> None:
     """Losses by mean rank, the best on top, with the middle half of their ranks."""
     mean = ranks.mean(axis=1).sort_values()
     low, high = (ranks.quantile(q, axis=1) for q in (0.25, 0.75))
-    for place, loss in enumerate(mean.index):
-        colour, marker = LOOKS[loss]
-        axis.plot([low[loss], high[loss]], [place, place], color=colour, linewidth=1.2, alpha=0.6)
-        axis.plot(mean[loss], place, marker, color=colour, markersize=6)
-    losses_down(axis, list(mean.index))
+    for place, name in enumerate(mean.index):
+        colour, marker = entries[name].colour, entries[name].marker
+        axis.plot([low[name], high[name]], [place, place], color=colour, linewidth=1.2, alpha=0.6)
+        axis.plot(mean[name], place, marker, color=colour, markersize=6)
+    labels_down(axis, [entries[name].label for name in mean.index])
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_xlabel("mean rank (lower is better)")
     axis.set_title(f"ranks in {ranks.shape[1]} cells × metrics: mean, middle half")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from experiments.figures.style import figure_of, save
+from pgeom.frontend.figure_style import BLUE, figure, save
 
 AXES = {
     "seeds": "seeds",
@@ -18,7 +18,7 @@ AXES = {
 def growth(rows: pd.DataFrame, path: Path) -> list[Path]:
     """Cost of a run, and how fast it computes, against the size of the job."""
     size = (9.5, 3.6)
-    with figure_of(2, len(AXES), size, sharex="col", sharey="row") as (figure, axes):
+    with figure(2, len(AXES), size, sharex="col", sharey="row") as (drawing, axes):
         for (top, bottom), (what, label) in zip(axes.T, AXES.items(), strict=True):
             own = (
                 rows[rows["what"] == what]
@@ -26,7 +26,7 @@ def growth(rows: pd.DataFrame, path: Path) -> list[Path]:
                 .median(numeric_only=True)
             )
             for axis, field in ((top, "seconds_a_run"), (bottom, "gflops")):
-                axis.plot(own["value"], own[field], "o-", color="#0072B2", markersize=4)
+                axis.plot(own["value"], own[field], "o-", color=BLUE, markersize=4)
             top.set_yscale("log")
             top.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             top.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -36,6 +36,6 @@ def growth(rows: pd.DataFrame, path: Path) -> list[Path]:
             bottom.set_xticks(own["value"], [str(value) for value in own["value"]])
             bottom.minorticks_off()
             bottom.set_xlabel(label)
-        axes[0, 0].set_ylabel("seconds a run\n(lower is better)")
+        axes[0, 0].set_ylabel("seconds per run\n(lower is better)")
         axes[1, 0].set_ylabel("GFLOP/s\n(higher is better)")
-        return save(figure, path)
+        return save(drawing, path)

@@ -1,19 +1,21 @@
 """Run what is missing, then write every table and figure: `python -m experiments.report`."""
 
-import time
 from contextlib import nullcontext
 from pathlib import Path
 
-from experiments import cli
-from experiments.protocol import UsageError, chosen
-from pgeom.losses import catalogue
+from experiments.engine.options import DEFAULTS, Common
+from experiments.engine.session import Session
+from pgeom.frontend import command_line
+from pgeom.frontend.errors import UsageError
+from pgeom.frontend.names import choose_all
+from pgeom.losses.catalogue import GENERAL, LOSSES
 
 
 def main(
     losses: tuple[str, ...] = (),
     out: Path = Path("results/report"),
     theory: bool = True,
-    common: cli.Common = cli.DEFAULTS,
+    common: Common = DEFAULTS,
 ) -> None:
     """Reproduce the empirical section and set it beside what was published.
 
@@ -21,39 +23,41 @@ def main(
     again.
 
     Args:
-        losses: Names such as ce or ldam; all seventeen if none are given.
+        losses: Names such as ce or ldam; all seventeen by default.
         out: The folder for tables, figures and index.html.
         theory: Whether to draw the theory figures too, by `python -m proofs_numeric`.
         common: Options of every command.
     """
-    losses = chosen("loss", losses, tuple(catalogue.LOSSES))
-    if not set(losses) & set(catalogue.GENERAL):
-        raise UsageError(f"--losses must have one of {', '.join(catalogue.GENERAL)}")
-    cli.refuse_distributed(common, "experiments.report")
-    command = cli.begin(common, out)
+    losses = choose_all("loss", losses, LOSSES)
+    if not set(losses) & set(GENERAL):
+        raise UsageError(f"--losses must have one of {', '.join(GENERAL)}")
     # here and not above: a mistake in the command line should not wait for them
-    from experiments.report import gather, page, paper_figures, paper_tables, theory_figures
+    from experiments.report import gather, theory_figures
 
+    studies = gather.make_studies(common, losses)
+    session = Session(common, out)
     with theory_figures.drawing(out) if theory else nullcontext() as drawing:
-        results = gather.gather(out.parent, losses, command)
-        command.console.print("writing tables and figures", highlight=False)
-        written = paper_tables.write(results, out)
-        figures = paper_figures.write(results, out)
-        figures |= theory_figures.finish(drawing, out) if drawing else {}
-    if theory and not set(theory_figures.CAPTIONS) <= set(figures):
-        command.console.print(f"theory figures are missing; see {theory_figures.COMMAND}")
-    target = page.write(results, written, figures, out)
-    if command.json:
+        gather.train(studies, out.parent, session)
+        session.finish(lambda: show(gather.read(studies, out.parent), drawing, session))
+
+
+def show(results, drawing, session: Session) -> list[Path]:
+    """Write the tables, the figures and the page, all from records."""
+    from experiments.report import page, paper_figures, paper_tables, theory_figures
+
+    session.console.print("writing tables and figures", highlight=False)
+    written = paper_tables.write(results, session.out)
+    figures = paper_figures.write(results, session.out)
+    if drawing is not None:
+        figures |= theory_figures.finish(drawing, session.out)
+        if not set(theory_figures.CAPTIONS) <= set(figures):
+            session.console.print(f"theory figures are missing; see {theory_figures.COMMAND}")
+    target = page.write(results, written, figures, session.out)
+    if session.json:
         print(paper_tables.as_json(results))
-    spent = results.spent
-    command.console.print(
-        f"{spent.runs} runs trained; compile {spent.compiling:.1f} s, training "
-        f"{spent.training:.1f} s, all in all {time.perf_counter() - command.begun:.1f} s; "
-        f"{len(written)} tables and {len(figures)} figures in {out}; open {target}",
-        soft_wrap=True,
-        highlight=False,
-    )
+    session.console.print(f"{len(written)} tables and {len(figures)} figures; open {target}")
+    return [target]
 
 
 if __name__ == "__main__":
-    cli.start(main, "experiments.report")
+    command_line.run(main, "experiments.report")

@@ -5,14 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from experiments import ablation, comparison, longtail, robustness
-from experiments.cells import load
-from experiments.protocol import LABELS
+from experiments import ablation, robustness
+from experiments.figures.legend import Entry
 from experiments.report import paper_tables
-from experiments.report.gather import Results
-
-CANDIDATES = ("capm", "hpg", "apms")
-PRIOR = ("cb_ce", "balanced_softmax", "logit_adjustment", "ldam")
+from experiments.report.gather import NOISIEST, Results
+from experiments.tables import published
+from pgeom.losses.catalogue import PRIOR
 
 
 def sentences(results: Results) -> list[str]:
@@ -21,7 +19,7 @@ def sentences(results: Results) -> list[str]:
 
 
 def agreement(results: Results) -> str | None:
-    counted = comparison.counts(paper_tables.compared(results))
+    counted = published.count_cells(paper_tables.compared(results))
     total = counted[counted["table"] == "all"].iloc[0]
     if not total["cells"]:
         return None
@@ -29,7 +27,7 @@ def agreement(results: Results) -> str | None:
         f"Of the {total['cells']} published table cells that were run, our mean lies within one "
         f"published standard deviation in {total['within_one']} and within two in "
         f"{total['within_two']} ({results.seeds} seeds; the calibration table publishes no "
-        f"deviation, so ours is used there). {comparison.FITTED[0].upper()}{comparison.FITTED[1:]}."
+        f"deviation, so ours is used there). {published.FITTED[0].upper()}{published.FITTED[1:]}."
     )
     if total["with_z"]:
         text += (
@@ -41,12 +39,12 @@ def agreement(results: Results) -> str | None:
 
 def candidates(results: Results) -> str | None:
     """The candidates against CE over the cells of the noise experiment."""
-    runs = pd.concat([s.frame.astype({"regime": str}) for s in results.noise.values()])
+    runs = pd.concat([one.astype({"regime": str}) for one in results.noise.values()])
     cells = _means(runs, "accuracy", by=["dataset", "regime", "loss"]).unstack()
-    shown = [loss for loss in CANDIDATES if loss in cells]
+    shown = _candidates(results, cells)
     if "ce" not in cells or not shown:
         return None
-    gains = cells[shown].sub(cells["ce"], axis=0)
+    gains = cells[[one.name for one in shown]].sub(cells["ce"], axis=0)
     low, high = gains.min().min(), gains.max().max()
     best = gains.max(axis=1).idxmax()
     better = int((gains > 0).sum().sum())
@@ -59,8 +57,8 @@ def candidates(results: Results) -> str | None:
 
 def noise(results: Results) -> str | None:
     """Who is ahead under 40% symmetric noise on digits."""
-    frame = results.noise["digits"].frame
-    frame = frame[frame["regime"] == "symmetric-40"]
+    frame = results.noise["digits"]
+    frame = frame[frame["regime"] == NOISIEST]
     nll, accuracy = _means(frame, "nll"), _means(frame, "accuracy")
     if "ce" not in nll or len(nll) < 2:
         return None
@@ -69,54 +67,54 @@ def noise(results: Results) -> str | None:
     text = (
         f"With 40% symmetric label noise on digits, {len(ahead)} of {len(nll) - 1} other losses "
         f"have a lower test NLL than cross-entropy ({nll['ce']:.3f}); the lowest is "
-        f"{LABELS[first]} with {nll[first]:.3f} (accuracy {accuracy[first]:.3f} against "
-        f"{accuracy['ce']:.3f})."
+        f"{results.legend[first].label} with {nll[first]:.3f} (accuracy {accuracy[first]:.3f} "
+        f"against {accuracy['ce']:.3f})."
     )
-    shown = [loss for loss in CANDIDATES if loss in nll]
+    shown = _candidates(results, nll)
     if shown:
-        places = nll.rank()[shown].astype(int)
+        places = nll.rank()[[one.name for one in shown]].astype(int)
         text += f" The candidates are at places {_range(places, 'd')} of {len(nll)}."
     return text
 
 
 def long_tail(results: Results) -> str | None:
     """Losses that know the prior against those that do not."""
-    frame = results.longtail[longtail.EARLY].frame
-    found, nll = _means(frame, "balanced_accuracy"), _means(frame, "nll")
-    prior, plain = _split(found)
+    frame = results.early_stopping
+    recall, nll = _means(frame, "balanced_accuracy"), _means(frame, "nll")
+    prior = [one for one in results.legend.values() if one.family == PRIOR]
+    plain = [one for one in results.legend.values() if one.name == "ce" or one.candidate]
     if not prior or not plain:
         return None
-    uniform = np.log(load(longtail.DATASET).num_classes)
+    uniform = np.log(next(iter(results.tail.logits.values())).shape[-1])
     return (
         f"On the 30:1 long tail {_names(prior)} reach a balanced accuracy of "
-        f"{_range(found[prior])}, {_names(plain)} {_range(found[plain])}, with an NLL of "
-        f"{_range(nll[plain])} (a uniform forecast has {uniform:.3f})."
+        f"{_range(_of(recall, prior))}, {_names(plain)} {_range(_of(recall, plain))}, with an NLL "
+        f"of {_range(_of(nll, plain))} (a uniform forecast has {uniform:.3f})."
     )
 
 
 def early_stopping(results: Results) -> str | None:
     """What early stopping does to the long tail."""
-    stopped, free = (_means(s.frame, "balanced_accuracy") for s in results.longtail.values())
+    stopped, free = (_means(one, "balanced_accuracy") for one in results.longtail.values())
     if "ce" not in stopped:
         return None
-    kept = _means(results.longtail[longtail.EARLY].frame, "best_epoch")
+    kept = _means(results.early_stopping, "best_epoch")
     gap = free["ce"] - stopped["ce"]
     effect = "is an effect of early stopping" if gap > 0.1 else "does not depend on early stopping"
     text = (
         f"Cross-entropy's result there {effect}: it keeps epoch {kept['ce']:.1f} on average and "
         f"scores {stopped['ce']:.3f}, and {free['ce']:.3f} when it may train to the end"
     )
-    shown = [loss for loss in CANDIDATES if loss in free]
+    shown = _candidates(results, free)
     if shown:
-        text += f"; {_names(shown)} score {_range(stopped[shown])} with it and "
-        text += f"{_range(free[shown])} without"
+        text += f"; {_names(shown)} score {_range(_of(stopped, shown))} with it and "
+        text += f"{_range(_of(free, shown))} without"
     return text + "."
 
 
 def calibration(results: Results) -> str | None:
     """What temperature scaling does to clean digits."""
-    frame = results.noise["digits"].frame
-    frame = frame[frame["regime"] == "clean"]
+    frame = results.clean
     lower = {
         name: int((_means(frame, f"calibrated_{name}") < _means(frame, name)).sum())
         for name in ("nll", "ece")
@@ -137,7 +135,8 @@ def attacks(results: Results) -> str | None:
     return (
         f"At radius 0.1 clean-trained digits models fall from an accuracy of {_range(clean)} to "
         f"{_range(fgsm)} under FGSM and {_range(pgd)} under projected gradients, where the losses "
-        f"are {wide:.3f} apart ({LABELS[pgd.idxmax()]} highest). {_stronger(results.robustness)}"
+        f"are {wide:.3f} apart ({results.legend[pgd.idxmax()].label} highest). "
+        f"{_stronger(results.robustness)}"
     )
 
 
@@ -157,10 +156,12 @@ def ablations(results: Results) -> str | None:
     """How much the variants of a candidate differ, at most."""
     means = _means(results.ablation, "accuracy", by=["place", "loss"]).unstack()
     spreads = []
-    for family, members in ablation.families().items():
-        spread = means[list(members)].max(axis=1) - means[list(members)].min(axis=1)
+    for family, variants in ablation.families().items():
+        members = means[[variant.name for variant in variants]]
+        spread = members.max(axis=1) - members.min(axis=1)
         spreads.append(f"{_range(spread)} ({family})")
-    full_best = int((means["capm"] >= means[list(ablation.CAPM)].max(axis=1)).sum())
+    capm = means[[variant.name for variant in ablation.CAPM]]
+    full_best = int((capm["capm"] >= capm.max(axis=1)).sum())
     return (
         f"In the ablations the best and the worst variant of a cell differ in mean accuracy by "
         f"{'; '.join(spreads)}. Full CAPM is the best of its variants in {full_best} of "
@@ -170,7 +171,7 @@ def ablations(results: Results) -> str | None:
 
 def significance(results: Results) -> str | None:
     """How many comparisons with CE survive, and how many could have."""
-    grids = paper_tables.significance(results)
+    grids = paper_tables.paired_tests(results)
     if not grids:
         return None
     adjusted = [k for k, name in enumerate(grids[0].header) if name == "Holm"]
@@ -190,13 +191,17 @@ def _means(frame: pd.DataFrame, metric: str, by="loss") -> pd.Series:
     return frame[metric].astype(float).groupby(keys).mean()
 
 
-def _split(found: pd.Series) -> tuple[list[str], list[str]]:
-    prior = [loss for loss in PRIOR if loss in found]
-    return prior, [loss for loss in ("ce", *CANDIDATES) if loss in found]
+def _candidates(results: Results, values) -> list[Entry]:
+    """The candidates of which there are values."""
+    return [one for one in results.legend.values() if one.candidate and one.name in values]
 
 
-def _names(losses: list[str]) -> str:
-    names = [LABELS[loss] for loss in losses]
+def _of(values: pd.Series, entries: list[Entry]) -> pd.Series:
+    return values[[entry.name for entry in entries]]
+
+
+def _names(entries: list[Entry]) -> str:
+    names = [entry.label for entry in entries]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

@@ -5,97 +5,112 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from experiments import ablation, cli, longtail, lr_sensitivity, robustness, runtime, tables
-from experiments.cells import Cell
-from experiments.jobs import Spent
-from experiments.protocol import NOISE_DATASETS, REGIMES
-from experiments.records import Store
-from pgeom.losses import catalogue
+from experiments import ablation, comparison, longtail, lr_sensitivity, robustness, runtime
+from experiments.engine.options import Options, make_study
+from experiments.engine.results import TestLogits, read_frame, read_logits
+from experiments.engine.session import Session
+from experiments.engine.study import Study
+from experiments.figures.legend import Legend, legend
+from experiments.tables.learning_rates import count_selected
+from pgeom.data.regimes import Regime
+from pgeom.losses.catalogue import GENERAL
+
+NOISIEST = "symmetric-40"
 
 
-class Study(NamedTuple):
-    """The records of one job: where they are, which cells, and one row a run."""
+class Studies(NamedTuple):
+    """The studies of the report; each has the folder of its experiment for its records."""
 
-    store: Store
-    cells: list[Cell]
-    frame: pd.DataFrame
-
-    def of(self, regime: str) -> list[Cell]:
-        return [cell for cell in self.cells if cell.regime == regime]
+    noise: dict[str, Study]  # by dataset
+    longtail: tuple[Study, Study]  # with and without early stopping
+    robustness: Study
+    ablation: list[Study]
+    rates: tuple[Study, ...]
+    runtime: Study
 
 
 class Results(NamedTuple):
-    """All records of the report."""
+    """All records of the report, as frames, and what the figures need beside them."""
 
     seeds: int
-    noise: dict[str, Study]  # by dataset
-    longtail: dict[str, Study]  # by the way to stop
+    noise: dict[str, pd.DataFrame]  # by dataset
+    longtail: dict[str, pd.DataFrame]  # by the way to stop, the protocol's first
     robustness: pd.DataFrame
     ablation: pd.DataFrame
-    rates: pd.DataFrame
+    rate_counts: pd.DataFrame
     runtime: pd.DataFrame
-    spent: Spent
+    noisiest: TestLogits  # of digits
+    tail: TestLogits
+    legend: Legend
 
     @property
     def runs(self) -> pd.DataFrame:
         """The runs of the protocol, of all datasets: what the published tables are about."""
-        studies = [*self.noise.values(), self.longtail[longtail.EARLY]]
-        frames = [study.frame.astype({"regime": str, "loss": str}) for study in studies]
-        return pd.concat(frames, ignore_index=True)
+        frames = [*self.noise.values(), self.early_stopping]
+        return pd.concat([one.astype({"regime": str, "loss": str}) for one in frames])
+
+    @property
+    def early_stopping(self) -> pd.DataFrame:
+        """The long tail as the protocol has it."""
+        return next(iter(self.longtail.values()))
+
+    @property
+    def clean(self) -> pd.DataFrame:
+        """Clean digits."""
+        digits = self.noise["digits"]
+        return digits[digits["regime"] == "clean"]
 
 
-def gather(folder: Path, losses: tuple[str, ...], command: cli.Command) -> Results:
-    """Train what is missing in the experiments' folders, and read it all."""
-    general = tuple(loss for loss in losses if loss in catalogue.GENERAL)
-    noise, spent = _noise(folder / "noise", general, command)
-    tail, more = _longtail(folder / "longtail", losses, command)
-    probed, probing = _robustness(folder / "robustness", general, command)
-    places = [Cell(*where, seed) for where in ablation.CELLS for seed in command.seeds]
-    ablating = ablation.train_missing(folder / "ablation", places, command)
-    rates, rating = _rates(folder, noise["digits"].cells, general, command)
-    clean = noise["digits"].of("clean")
-    timed = runtime.time_missing(folder / "runtime", clean, general, command)
-    return Results(
-        seeds=len(command.seeds),
-        noise=noise,
-        longtail=tail,
-        robustness=probed,
-        ablation=ablation.frame_of(folder / "ablation", places, command.training),
-        rates=rates,
-        runtime=tables.select(timed.runs(), clean, general),
-        spent=spent + more + probing + ablating + rating,
-    )
-
-
-def _noise(out: Path, losses, command: cli.Command) -> tuple[dict[str, Study], Spent]:
-    studies, spent = {}, Spent()
-    for dataset in NOISE_DATASETS:
-        cells = [Cell(dataset, name, seed) for name in REGIMES[dataset] for seed in command.seeds]
-        store, more = command.train(out, cells, losses)
-        studies[dataset] = Study(store, cells, tables.select(store.runs(), cells, losses))
-        spent += more
-    return studies, spent
-
-
-def _longtail(out: Path, losses, command: cli.Command) -> tuple[dict[str, Study], Spent]:
-    cells = [Cell(longtail.DATASET, longtail.REGIME, seed) for seed in command.seeds]
-    stores, spent = longtail.train_missing(out, cells, losses, command)
-    studies = {
-        name: Study(store, cells, tables.select(store.runs(), cells, losses))
-        for name, store in stores.items()
+def make_studies(options: Options, losses: tuple[str, ...]) -> Studies:
+    """The studies of every experiment, restricted to some losses."""
+    general = tuple(loss for loss in losses if loss in GENERAL)
+    noise = {
+        name: make_study("noise", options, name, losses=general)
+        for name in comparison.NOISE_DATASETS
     }
-    return studies, spent
-
-
-def _robustness(out: Path, losses, command: cli.Command) -> tuple[pd.DataFrame, Spent]:
-    cells = [Cell("digits", "clean", seed) for seed in command.seeds]
-    store, spent = command.train(out, cells, losses, measure=robustness.probe)
-    return tables.select(store.runs(), cells, losses), spent
-
-
-def _rates(folder: Path, cells, losses, command) -> tuple[pd.DataFrame, Spent]:
-    # the protocol's own learning rate was trained by the noise experiment
-    stores, spent = lr_sensitivity.train_missing(
-        folder / "lr_sensitivity", cells, losses, command, primary=folder / "noise"
+    return Studies(
+        noise=noise,
+        longtail=longtail.make_studies(options, losses),
+        robustness=robustness.make_probed(options, general),
+        ablation=ablation.make_studies(options),
+        rates=lr_sensitivity.vary_rate(noise["digits"]),
+        runtime=runtime.make_timed(options, general),
     )
-    return lr_sensitivity.frame_of(stores, cells, losses), spent
+
+
+def train(studies: Studies, folder: Path, session: Session) -> None:
+    """Train what is missing in the experiments' folders."""
+    session.train(*studies.noise.values(), folder=folder / "noise")
+    session.train(*studies.longtail, folder=folder / "longtail")
+    session.train(studies.robustness, folder=folder / "robustness")
+    session.train(*studies.ablation, folder=folder / "ablation")
+    for study in studies.rates:
+        session.train(study, folder=folder / _rate_folder(studies, study))
+    session.train(studies.runtime, folder=folder / "runtime")
+
+
+def read(studies: Studies, folder: Path) -> Results:
+    """Read it all."""
+    digits, tail = studies.noise["digits"], studies.longtail[0]
+    rates = {
+        study.training.learning_rate: read_frame(study, folder / _rate_folder(studies, study))
+        for study in studies.rates
+    }
+    return Results(
+        seeds=len(digits.seeds),
+        noise={name: read_frame(study, folder / "noise") for name, study in studies.noise.items()},
+        longtail={one.name: read_frame(one, folder / "longtail") for one in studies.longtail},
+        robustness=read_frame(studies.robustness, folder / "robustness"),
+        ablation=ablation.read_places(studies.ablation, folder / "ablation"),
+        rate_counts=count_selected(rates),
+        runtime=read_frame(studies.runtime, folder / "runtime"),
+        noisiest=read_logits(digits, Regime.parse(NOISIEST), folder / "noise"),
+        tail=read_logits(tail, tail.regimes[0], folder / "longtail"),
+        legend=legend(tail.losses),
+    )
+
+
+def _rate_folder(studies: Studies, study: Study) -> str:
+    """The protocol's own learning rate was trained by the noise experiment."""
+    protocol = studies.noise["digits"].training
+    return "noise" if study.training == protocol else "lr_sensitivity"

@@ -14,7 +14,7 @@ from experiments.report import findings
 from experiments.report.gather import Results
 from experiments.report.paper_figures import Figure
 from experiments.report.paper_tables import Table
-from experiments.tables import Grid
+from experiments.tables.grid import Grid
 
 HERE = Path(__file__).parent
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"

@@ -6,10 +6,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments import ablation, figures, longtail, robustness, tables
-from experiments.report.gather import Results, Study
-
-NOISIEST = "symmetric-40"
+from experiments import ablation, figures, robustness
+from experiments.figures.legend import Legend
+from experiments.report.gather import Results
 
 
 class Figure(NamedTuple):
@@ -54,76 +53,49 @@ def _draw(labels: list[str], results: Results, out: Path) -> dict[str, Figure]:
     return made
 
 
-def _digits(results: Results) -> Study:
-    return results.noise["digits"]
+def _longtail(results: Results, path: Path, studies: int) -> list[Path]:
+    """Of the first so many ways to stop."""
+    frames = dict(list(results.longtail.items())[:studies])
+    K = next(iter(results.tail.logits.values())).shape[-1]
+    return figures.longtail(frames, results.legend, 1 / K, path)
 
 
-def _clean(results: Results):
-    frame = _digits(results).frame
-    return frame[frame["regime"] == "clean"]
-
-
-def _losses(study: Study) -> list[str]:
-    return list(study.frame["loss"].cat.categories)
-
-
-def _reliability(results: Results, path: Path) -> list[Path]:
-    study = _digits(results)
-    return figures.reliability(study.store, study.of(NOISIEST), _losses(study), path)
-
-
-def _nll_confidence(results: Results, path: Path) -> list[Path]:
-    study = _digits(results)
-    return figures.noise_nll_confidence(study.frame, study.store, study.of(NOISIEST), path)
-
-
-def _confusions(results: Results, path: Path) -> list[Path]:
-    study = _digits(results)
-    return figures.noise_confusions(study.store, study.of(NOISIEST), _losses(study), path)
-
-
-def _longtail(results: Results, path: Path) -> list[Path]:
-    return figures.longtail({longtail.EARLY: results.longtail[longtail.EARLY].frame}, path)
-
-
-def _early_stopping(results: Results, path: Path) -> list[Path]:
-    return figures.longtail({name: one.frame for name, one in results.longtail.items()}, path)
-
-
-def _tail_classes(results: Results, path: Path) -> list[Path]:
-    study = results.longtail[longtail.EARLY]
-    return figures.longtail_details(study.store, study.cells, _losses(study), path)
+def _shown(results: Results) -> Legend:
+    """The losses of the noise experiment."""
+    return {name: results.legend[name] for name in results.noisiest.logits}
 
 
 FIGURES = {
     "noise-accuracy": Recipe(
-        lambda results, path: figures.noise_accuracy(_digits(results).frame, "digits", path),
+        lambda results, path: figures.noise_accuracy(results.noise["digits"], results.legend, path),
         "Digits: test accuracy against the rate of symmetric label noise.",
         "noise --dataset digits",
     ),
     "reliability": Recipe(
-        _reliability,
+        lambda results, path: figures.reliability(results.noisiest, _shown(results), path),
         "Digits, 40% symmetric noise: accuracy against confidence; the diagonal is calibrated.",
         "noise --dataset digits",
     ),
     "longtail": Recipe(
-        _longtail, "Balanced accuracy after training on a 30:1 long tail.", "longtail"
+        lambda results, path: _longtail(results, path, studies=1),
+        "Balanced accuracy after training on a 30:1 long tail.",
+        "longtail",
     ),
     "early-stopping": Recipe(
-        _early_stopping,
+        lambda results, path: _longtail(results, path, studies=2),
         "The same with and without early stopping.",
         "longtail",
         in_paper=False,
     ),
     "natural-corruption": Recipe(
         lambda results, path: figures.natural_corruption(
-            results.robustness, robustness.NATURAL, path
+            results.robustness, results.legend, robustness.NATURAL, path
         ),
         "Clean-trained digits models under random corruption of their inputs.",
         "robustness",
     ),
     "attacks": Recipe(
-        lambda results, path: figures.attacks(results.robustness, path),
+        lambda results, path: figures.attacks(results.robustness, results.legend, path),
         "The same under FGSM and projected-gradient attacks: local sensitivity, no certificate.",
         "robustness",
     ),
@@ -133,40 +105,48 @@ FIGURES = {
         "ablation",
     ),
     "lr-sensitivity": Recipe(
-        lambda results, path: figures.lr_sensitivity(tables.selected_rates(results.rates), path),
+        lambda results, path: figures.lr_sensitivity(results.rate_counts, path),
         "How often validation NLL selects each learning rate.",
         "lr_sensitivity",
     ),
     "supp-metric-heatmaps": Recipe(
-        lambda results, path: figures.metric_heatmaps(results.runs, path),
+        lambda results, path: figures.metric_heatmaps(results.runs, results.legend, path),
         "Means of accuracy, NLL and ECE of every loss in every cell.",
         "report",
     ),
     "supp-clean-ranks": Recipe(
-        lambda results, path: figures.clean_ranks(results.runs, path),
+        lambda results, path: figures.clean_ranks(results.runs, results.legend, path),
         "Clean digits: accuracy against NLL; mean ranks over cells and metrics.",
         "report",
     ),
     "supp-noise-nll-confidence": Recipe(
-        _nll_confidence,
+        lambda results, path: figures.noise_nll_confidence(
+            results.noise["digits"], results.noisiest, _shown(results), path
+        ),
         "Digits: NLL against the rate of symmetric noise; densities of confidence at 40%.",
         "report",
     ),
     "supp-noise-confusions": Recipe(
-        _confusions, "Digits, 40% symmetric noise: confusion matrices.", "report"
+        lambda results, path: figures.noise_confusions(results.noisiest, _shown(results), path),
+        "Digits, 40% symmetric noise: confusion matrices.",
+        "report",
     ),
     "supp-longtail-details": Recipe(
-        _tail_classes, "Long tail: accuracy in each class, and in the three rarest.", "report"
+        lambda results, path: figures.longtail_details(results.tail, results.legend, path),
+        "Long tail: accuracy in each class, and in the three rarest.",
+        "report",
     ),
     "supp-calibration-gradients": Recipe(
         lambda results, path: figures.calibration_gradients(
-            _clean(results), results.robustness, path
+            results.clean, results.robustness, results.legend, path
         ),
         "ECE before and after temperature scaling; norms of input gradients.",
         "report",
     ),
     "supp-optimization": Recipe(
-        lambda results, path: figures.optimization(_clean(results), results.runtime, path),
+        lambda results, path: figures.optimization(
+            results.clean, results.runtime, results.legend, path
+        ),
         "Clean digits: validation NLL over epochs; seconds to train a run with each loss alone.",
         "report",
     ),

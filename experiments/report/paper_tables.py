@@ -5,17 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from experiments import ablation, calibration, comparison, longtail, robustness, tables
-from experiments.cells import load
-from experiments.latex import to_latex
-from experiments.protocol import REGIMES
-from experiments.report.gather import Results
-from experiments.tables import Grid, label_of
-
-CANDIDATES = ("ce", "capm", "hpg", "apms")
+from experiments import ablation, longtail, robustness
+from experiments.report.gather import NOISIEST, Results
+from experiments.tables import published
+from experiments.tables.grid import Grid, to_markdown
+from experiments.tables.latex import to_latex
+from experiments.tables.learning_rates import selection_table
+from experiments.tables.paired_tests import REFERENCE, significance
+from experiments.tables.summary import performance, summarise, version_notes
+from experiments.tables.temperature import temperature_scaling
+from pgeom.data import datasets
+from pgeom.frontend.numbers import mean_sd
 
 
 class Table(NamedTuple):
@@ -33,14 +35,14 @@ def write(results: Results, out: Path) -> dict[str, Table]:
     for label, (build, command, in_paper) in TABLES.items():
         grids = [grid for grid in build(results) if grid is not None and grid.rows]
         made[label] = Table(grids, f"python -m experiments.{command}", in_paper)
-        (out / f"{label}.md").write_text("\n".join(map(tables.to_markdown, grids)))
+        (out / f"{label}.md").write_text("\n".join(map(to_markdown, grids)))
         (out / f"{label}.tex").write_text("\n".join(to_latex(grid, label) for grid in grids))
     return made
 
 
 def compared(results: Results) -> pd.DataFrame:
     """Every published cell beside ours."""
-    return comparison.compare(comparison.published(), results.runs)
+    return published.compare(published.load_published(), results.runs)
 
 
 def as_json(results: Results) -> str:
@@ -49,10 +51,16 @@ def as_json(results: Results) -> str:
     return json.dumps(rows.where(rows.notna(), None).to_dict("records"), indent=2)
 
 
-def datasets(results: Results) -> list[Grid]:
+def dataset_table(results: Results) -> list[Grid]:
+    """The datasets of the paper and the regimes they are studied under."""
     rows = [
-        [name, f"{len(load(name).labels):,}", str(load(name).num_classes), ", ".join(regimes)]
-        for name, regimes in REGIMES.items()
+        [
+            dataset.name,
+            f"{len(dataset.labels):,}",
+            str(dataset.num_classes),
+            ", ".join(map(str, dataset.regimes)),
+        ]
+        for dataset in map(datasets.load, [*results.noise, longtail.DATASET])
     ]
     header = ["Dataset", "Samples", "Classes", "Training regimes"]
     notes = ["stratified 60/20/20 splits; long-tail-30 thins the training part alone, to 30:1"]
@@ -63,72 +71,74 @@ def candidate_accuracy(results: Results) -> list[Grid]:
     runs = results.runs
     runs = runs.assign(shown=runs["accuracy"].where(runs["dataset"] != longtail.DATASET))
     runs["shown"] = runs["shown"].fillna(runs["balanced_accuracy"])
-    shown = [loss for loss in CANDIDATES if loss in set(runs["loss"])]
-    found = tables.summary(runs, ("shown",), by=("dataset", "regime", "loss"))
-    cells = {(row.dataset, row.regime, row.loss): row for row in found.itertuples()}
+    entries = [one for one in results.legend.values() if one.candidate or one.name == REFERENCE]
+    shown = [one for one in entries if one.name in set(runs["loss"])]
+    means = summarise(runs, ("shown",), by=("dataset", "regime", "loss"))
+    cells = {(row.dataset, row.regime, row.loss): row for row in means.itertuples()}
     rows, best = [], set()
     for dataset, regime in dict.fromkeys(zip(runs["dataset"], runs["regime"], strict=True)):
-        values = [cells[dataset, regime, loss] for loss in shown]
+        values = [cells[dataset, regime, one.name] for one in shown]
         means = [round(value.shown_mean, 3) for value in values]
         best |= {(len(rows), 2 + k) for k, mean in enumerate(means) if mean == max(means)}
-        rows.append([dataset, regime, *(_text(v.shown_mean, v.shown_sd) for v in values)])
-    header = ["Dataset", "Regime", *map(label_of, shown)]
+        rows.append([dataset, regime, *(mean_sd(v.shown_mean, v.shown_sd) for v in values)])
+    header = ["Dataset", "Regime", *(one.label for one in shown)]
     notes = [
         f"test accuracy (on long-tail balanced accuracy), mean ± sample sd over {results.seeds} "
-        "seeds; best of each row marked; descriptive"
+        "seeds; best of each row marked; descriptive",
+        *version_notes(runs),
     ]
     return [Grid("accuracy of CE and the candidates", header, rows, best, notes)]
 
 
 def digits_noise(results: Results) -> list[Grid]:
-    frame = _ranked(results.noise["digits"].frame, "symmetric-40", "accuracy")
-    return [tables.performance(frame, "digits, symmetric-40", "symmetric-40")]
+    frame = _ranked(results.noise["digits"], NOISIEST, "accuracy")
+    return [performance(frame, f"digits, {NOISIEST}", NOISIEST)]
 
 
 def long_tail(results: Results) -> list[Grid]:
-    frame = _ranked(results.longtail[longtail.EARLY].frame, longtail.REGIME, "balanced_accuracy")
+    frame = _ranked(results.early_stopping, longtail.REGIME, "balanced_accuracy")
     title = "30:1 long tail, balanced test split"
-    return [tables.performance(frame, title, longtail.REGIME, longtail.METRICS)]
+    return [performance(frame, title, longtail.REGIME, longtail.METRICS)]
 
 
 def early_stopping(results: Results) -> list[Grid]:
     """With and without early stopping: balanced accuracy, NLL, and the epoch that was kept."""
-    with_rule, without = (study.frame for study in results.longtail.values())
+    with_rule, without = results.longtail.values()
     header = ["Loss"]
     for name in ("with", "without"):
         header += [f"Bal. acc. {name} ↑", f"NLL {name} ↓", f"Epoch {name}"]
     rows = []
     for loss in with_rule["loss"].cat.categories:
-        texts = [label_of(loss)]
+        texts = [results.legend[loss].label]
         for frame in (with_rule, without):
             runs = frame[frame["loss"] == loss]
             for metric in ("balanced_accuracy", "nll"):
                 values = runs[metric].astype(float)
-                texts.append(_text(values.mean(skipna=False), values.std(ddof=1)))
+                texts.append(mean_sd(values.mean(skipna=False), values.std(ddof=1)))
             texts.append(f"{runs['best_epoch'].mean():.1f}")
         rows.append(texts)
     notes = [
         "balanced accuracy, NLL and the epoch kept, with and without early stopping: mean ± sample "
         "sd over seeds; either way the checkpoint of least validation NLL is kept, and only the "
-        "epochs differ among which it is chosen"
+        "epochs differ among which it is chosen",
+        *version_notes(pd.concat([with_rule, without])),
     ]
     return [Grid("the long tail with and without early stopping", header, rows, set(), notes)]
 
 
 def temperature(results: Results) -> list[Grid]:
-    frame = results.noise["digits"].frame
-    return [calibration.grid_of(frame[frame["regime"] == "clean"])]
+    return [temperature_scaling(results.clean)]
 
 
-def significance(results: Results) -> list[Grid]:
+def paired_tests(results: Results) -> list[Grid]:
     """All losses against CE in every cell, as one table."""
     parts, rows = [], []
-    for study in (*results.noise.values(), results.longtail[longtail.EARLY]):
-        for regime in study.frame["regime"].cat.categories:
-            grid = tables.significance(study.frame, "", regime)
+    for frame in (*results.noise.values(), results.early_stopping):
+        for regime in frame["regime"].cat.categories:
+            grid = significance(frame, "", regime)
             if grid is not None:
                 parts.append(grid)
-                rows += [[study.cells[0].dataset, regime, *row] for row in grid.rows]
+                rows += [[frame["dataset"].iloc[0], regime, *row] for row in grid.rows]
     if not parts:
         return []
     header = ["Dataset", "Regime", *parts[0].header]
@@ -136,13 +146,13 @@ def significance(results: Results) -> list[Grid]:
 
 
 def comparison_tables(results: Results) -> list[Grid]:
-    found = compared(results)
-    return [comparison.counts_grid(comparison.counts(found)), comparison.cells_grid(found)]
+    cells, notes = compared(results), version_notes(results.runs)
+    grids = [published.counts_table(cells), published.cells_table(cells)]
+    return [grid._replace(footnotes=grid.footnotes + notes) for grid in grids]
 
 
 def rates(results: Results) -> list[Grid]:
-    counts = tables.selected_rates(results.rates)
-    return [tables.rate_counts(counts, "digits: learning rate of least validation NLL")]
+    return [selection_table(results.rate_counts, "digits")]
 
 
 def _ranked(frame: pd.DataFrame, regime: str, metric: str) -> pd.DataFrame:
@@ -153,20 +163,16 @@ def _ranked(frame: pd.DataFrame, regime: str, metric: str) -> pd.DataFrame:
     return frame.assign(loss=pd.Categorical(frame["loss"], order, ordered=True))
 
 
-def _text(mean: float, sd: float) -> str:
-    return f"{mean:.3f}" if np.isnan(sd) else f"{mean:.3f} ± {sd:.3f}"
-
-
 TABLES: dict[str, tuple[Callable[[Results], list[Grid]], str, bool]] = {
-    "datasets": (datasets, "report", True),
+    "datasets": (dataset_table, "report", True),
     "candidate-accuracy": (candidate_accuracy, "report", True),
     "digits-noise": (digits_noise, "noise --dataset digits", True),
     "longtail": (long_tail, "longtail", True),
     "calibration": (temperature, "calibration", True),
     "comparison": (comparison_tables, "comparison", False),
     "early-stopping": (early_stopping, "longtail", False),
-    "significance": (significance, "report", False),
-    "robustness": (lambda results: robustness.grids_of(results.robustness), "robustness", False),
-    "ablations": (lambda results: ablation.grids_of(results.ablation), "ablation", False),
+    "significance": (paired_tests, "report", False),
+    "robustness": (lambda results: robustness.make_grids(results.robustness), "robustness", False),
+    "ablations": (lambda results: ablation.make_grids(results.ablation), "ablation", False),
     "lr-sensitivity": (rates, "lr_sensitivity", False),
 }

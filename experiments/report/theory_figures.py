@@ -1,4 +1,4 @@
-"""The theory figures, drawn by `python -m proofs_numeric` in a process of its own.
+"""The theory figures, drawn by `python -m proofs_numeric.proof_figures` in a process of its own.
 
 It needs float64 from the start, which training must not have. It runs while the experiments are
 trained, and not at all where its figures are there already.
@@ -20,9 +20,7 @@ CAPTIONS = {
     "supp-theory-binary": "Two classes: loss, gradient, and the contamination bound.",
     "supp-theory-spectrum-regret": "Spectrum of CAPM's matrix on digits; HPG's regret ratio.",
 }
-COMMAND = "python -m proofs_numeric --figures results/report"
-# one quick claim: the figures are what is wanted here, and a full check is a command of its own
-QUICK = ("--only", "improper", "--classes", "2")
+COMMAND = "python -m proofs_numeric.proof_figures results/report"
 
 
 class Drawing(NamedTuple):
@@ -39,7 +37,7 @@ def drawing(out: Path):
         yield Drawing(None, out)
         return
     with tempfile.TemporaryDirectory(prefix="theory-") as folder:
-        command = [sys.executable, "-m", "proofs_numeric", *QUICK, "--figures", folder]
+        command = [sys.executable, "-m", "proofs_numeric.proof_figures", folder]
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         process = subprocess.Popen(command, **silent)
         try:

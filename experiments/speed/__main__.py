@@ -10,8 +10,11 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from experiments import cli
-from experiments.protocol import Training, UsageError, chosen
+from experiments.engine.devices import prepare_devices
+from pgeom.frontend import command_line
+from pgeom.frontend.errors import UsageError
+from pgeom.frontend.names import choose_all
+from pgeom.training.settings import Training
 
 NEEDS_TORCH = ("throughput", "end-to-end")
 NAMES = ("throughput", "end-to-end", "growth", "kernels", "first")
@@ -33,7 +36,7 @@ def main(
         out: The folder for the tables, the figure and speed.json.
         json: Print the measurements as JSON, and nothing else, on stdout.
     """
-    parts = chosen("part", parts, NAMES)
+    parts = choose_all("part", parts, NAMES)
     for name, value in (("seeds", seeds), ("epochs", epochs)):
         if value < 1:
             raise UsageError(f"--{name} must be at least 1, got {value}")
@@ -44,7 +47,7 @@ def main(
             f"{' and '.join(NEEDS_TORCH)} need PyTorch: pip install -e '.[bench]', or ask for "
             "--parts growth kernels first"
         )
-    cli.prepare_devices(None)
+    prepare_devices(None)
     console = Console(stderr=json)
     measured = _measure(parts, seeds, epochs, console)
     agreed = _report(measured, out, console)
@@ -57,7 +60,7 @@ def main(
 
 def _measure(parts, seeds: int, epochs: int, console: Console) -> dict[str, list[dict]]:
     """The rows of each part."""
-    from experiments.speed.study import PARTS, Workshop
+    from experiments.speed.laps import PARTS, Workshop
 
     with tempfile.TemporaryDirectory() as folder, console.status("") as status:
         workshop = Workshop(Path(folder), status.update)
@@ -68,16 +71,16 @@ def _report(measured: dict[str, list[dict]], out: Path, console: Console) -> boo
     """Print and write the tables and the figure; whether the contenders agree."""
     import pandas as pd
 
-    from experiments import tables
     from experiments.figures.speed import growth
     from experiments.speed.grids import GRIDS, agree
+    from experiments.tables.grid import to_markdown, to_rich
 
     frames = {name: pd.DataFrame(rows) for name, rows in measured.items()}
     grids = [GRIDS[name](frame) for name, frame in frames.items()]
     for grid in grids:
-        console.print(tables.to_rich(grid))
+        console.print(to_rich(grid))
     out.mkdir(parents=True, exist_ok=True)
-    (out / "speed.md").write_text("\n".join(map(tables.to_markdown, grids)))
+    (out / "speed.md").write_text("\n".join(map(to_markdown, grids)))
     (out / "speed.json").write_text(json_format.dumps(measured, indent=2) + "\n")
     written = [out / "speed.md", out / "speed.json"]
     if "growth" in frames:
@@ -87,4 +90,4 @@ def _report(measured: dict[str, list[dict]], out: Path, console: Console) -> boo
 
 
 if __name__ == "__main__":
-    cli.start(main, "experiments.speed")
+    command_line.run(main, "experiments.speed")

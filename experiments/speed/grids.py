@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from experiments.speed.study import CONTENDERS, EAGER, ONE_LOSS, OURS, spread
-from experiments.tables import Grid
+from experiments.speed.laps import CONTENDERS, EAGER, ONE_LOSS, OURS, spread
+from experiments.tables.grid import Grid
 
 AGREEMENT = 0.03  # in mean test NLL
 
@@ -31,7 +31,7 @@ def throughput(rows: pd.DataFrame) -> Grid:
                 f"{own['nll'].mean():.3f}",
             ]
         )
-    header = ["Way", "Runs a second ↑", "pgeom is faster by", "GFLOP/s ↑", "Of the limit ↑"]
+    header = ["Way", "Runs per second ↑", "pgeom is faster by", "GFLOP/s ↑", "Of the limit ↑"]
     header += ["Compile, cold (s)", "Warm (s)", "Test NLL"]
     title = "training throughput, every epoch trained"
     return Grid(title, header, lines, set(), _throughput_notes(rows))
@@ -82,7 +82,7 @@ def end_to_end(rows: pd.DataFrame) -> Grid:
 
 def growth(rows: pd.DataFrame) -> Grid:
     """How the cost of a run changes with the size of the job."""
-    header = ["Grown", "To", "Seconds a run ↓", "GFLOP/s ↑", "Compile, warm (s)", "Memory (GiB)"]
+    header = ["Grown", "To", "Seconds per run ↓", "GFLOP/s ↑", "Compile, warm (s)", "Memory (GiB)"]
     lines = []
     for (what, value), laps in rows.groupby(["what", "value"], sort=False):
         cost, least, most = spread(laps["seconds_a_run"])

@@ -17,49 +17,38 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments import cli
-from experiments.cells import load, prepare
+from experiments.engine.cells import prepare
+from experiments.engine.devices import prepare_devices
 from experiments.speed.job import Job, Lap, Member, Ridges, read
-from experiments.speed.prepare import DATASET, cells_of, training_of
+from experiments.speed.prepare import make_study
 from pgeom.evaluation import metrics
-from pgeom.losses import catalogue
+from pgeom.losses.catalogue import GENERAL
+from pgeom.losses.spec import LossSpec
 from pgeom.training import early_stopping
-from pgeom.training.crew import Setup, sizes_of
-from pgeom.training.mlp import Network
+from pgeom.training.placement import Setup, task_sizes
 from pgeom.training.trainer import compile_programs, train
 from pgeom.types import Annealing, ClassStats
 
 
 def trainer(job: Job, devices: int | None = None) -> Lap:
-    """pgeom: all losses of a member in one program, a member a device."""
-    cells, training, network = cells_of(job), training_of(job), _network(job)
-    builders = tuple(catalogue.GENERAL[loss] for loss in job.losses)
-    setup = Setup(network, builders, job.batch_size, cli.prepare_devices(devices))
-    first = prepare(cells[0], training).training
+    """pgeom: all losses of a member in one program, one member per device."""
+    study = make_study(job)
+    training, cells = study.training, study.cells
+    placing = (training.batch_size, training.optimiser, prepare_devices(devices))
+    setup = Setup(study.model, study.losses, *placing)
+    sizes = task_sizes(prepare(study, cells[0]).task)
     begun = time.perf_counter()
-    programs = compile_programs(setup, sizes_of(first))
+    programs = compile_programs(setup, sizes)
     compiled, nll = time.perf_counter(), []
-    for place in range(0, len(cells), setup.crew):
-        crew = [prepare(cell, training) for cell in cells[place : place + setup.crew]]
-        tasks = [_of_width(one.training, network) for one in crew]
-        for one, trained in zip(crew, train(programs, tasks, job.epochs), strict=True):
+    for first in range(0, len(cells), setup.group_size):
+        group = [prepare(study, cell) for cell in cells[first : first + setup.group_size]]
+        results = train(programs, [one.task for one in group], job.epochs)
+        for one, trained in zip(group, results, strict=True):
             test = trained.logits[:, len(one.split.validation.labels) :]
             nll.append(_nll(test, one.split.test.labels))
     seconds = time.perf_counter() - compiled
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return Lap(seconds, compiled - begun, float(np.mean(nll)), peak)
-
-
-def _network(job: Job) -> Network:
-    source = load(DATASET)
-    return Network(source.features.shape[1], source.num_classes, job.width)
-
-
-def _of_width(task, network: Network):
-    """The task with first weights of this width, where it is not the protocol's."""
-    if len(task.initial) == network.size:
-        return task
-    return task._replace(initial=network.initial(np.random.default_rng(0)))
 
 
 def _nll(logits, labels) -> np.ndarray:
@@ -70,13 +59,13 @@ def _nll(logits, labels) -> np.ndarray:
 
 
 def one_loss(job: Job, stack: Member, ridges: Ridges) -> Lap:
-    """A program a loss, vmapped over the seeds of a regime."""
+    """One program per loss, vmapped over the seeds of a regime."""
     cuts = [slice(first, first + job.seeds) for first in range(0, len(stack.y), job.seeds)]
     groups = [Member(*(part[cut] for part in stack)) for cut in cuts]
     seconds, compiling, nll = 0.0, 0.0, []
     for loss in job.losses:
         begun = time.perf_counter()
-        start, epoch, score = _programs(job, catalogue.GENERAL[loss], groups[0])
+        start, epoch, score = _programs(job, GENERAL[loss], groups[0])
         compiled = time.perf_counter()
         for group in groups:
             state = start(group, jax.random.split(jax.random.key(0), job.seeds))
@@ -110,14 +99,14 @@ def _uniform(key, shape, dtype=jnp.float32):
     return jax.random.uniform(key, shape, dtype, -bound, bound)
 
 
-def _programs(job: Job, build, group: Member):
+def _programs(job: Job, loss: LossSpec, group: Member):
     """The compiled first state, epoch and test score of a loss, each vmapped over members."""
     model = MLP(job.width, group.capm.shape[-1], job.dropout)
     optimiser = optax.chain(
         optax.clip_by_global_norm(job.clip),
         optax.adamw(job.learning_rate, weight_decay=job.weight_decay),
     )
-    epoch = partial(_epoch, job, model, optimiser, build)
+    epoch = partial(_epoch, job, model, optimiser, loss)
     start = partial(_start, model, optimiser)
 
     def score(member, state):
@@ -138,10 +127,10 @@ def _start(model, optimiser, member: Member, key) -> dict:
     return {**state, "stopping": stopping, "key": key, "count": count}
 
 
-def _epoch(job: Job, model, optimiser, build, member: Member, state: dict) -> dict:
+def _epoch(job: Job, model, optimiser, spec: LossSpec, member: Member, state: dict) -> dict:
     examples, rows = len(member.y), job.batch_size
     hot = jax.nn.one_hot(member.y, model.classes)
-    loss = build(ClassStats(hot.sum(0), hot.T @ member.x / hot.sum(0)[:, None]))
+    loss = spec.build(ClassStats(hot.sum(0), hot.T @ member.x / hot.sum(0)[:, None]))
     horizon = float(job.epochs * -(-examples // rows))
 
     def step(state, batch):
@@ -176,6 +165,6 @@ def _epoch(job: Job, model, optimiser, build, member: Member, state: dict) -> di
 
 if __name__ == "__main__":
     name, path, *devices = sys.argv[1:]
-    told = read(Path(path))
-    lap = one_loss(*told) if name == "one_loss" else trainer(told[0], *map(int, devices))
+    given = read(Path(path))
+    lap = one_loss(*given) if name == "one_loss" else trainer(given[0], *map(int, devices))
     print(json.dumps(lap._asdict()))

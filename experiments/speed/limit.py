@@ -16,22 +16,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from experiments import cli
+from experiments.engine.devices import prepare_devices
 from experiments.speed.job import Job, Member, read
 from experiments.speed.prepare import flop, products
 from pgeom.compilation import CPU_OPTIONS, supported
-from pgeom.training.mlp import Network
+from pgeom.models.mlp import MLP
 
 REPEATS = 15
 
 
 def limit(job: Job, stack: Member) -> float:
     """GFLOP/s of the products of an epoch."""
-    devices = cli.prepare_devices(None)
+    devices = prepare_devices(None)
     mesh = Mesh(np.array(jax.devices()), ("devices",))
-    network = Network(stack.x.shape[2], stack.capm.shape[1], job.width)
+    model = MLP(stack.x.shape[2], stack.capm.shape[1], job.width)
     n, v = stack.y.shape[1], stack.validation_y.shape[1]
-    shapes, runs = products(network, n, v, job.batch_size), len(job.losses)
+    shapes, runs = products(model, n, v, job.batch_size), len(job.losses)
     seconds = 0.0
     for (rows, inner, columns), times in Counter(shapes).items():
         left = np.ones((devices * runs, rows, inner), np.float32)

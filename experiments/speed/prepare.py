@@ -4,17 +4,27 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.cells import Cell, network_for, prepare
-from experiments.protocol import REGIMES, Training
+from experiments.engine.cells import prepare
+from experiments.engine.study import Study
 from experiments.speed.job import Job, Member, Ridges, write
-from pgeom.losses import catalogue
+from pgeom.data import datasets
+from pgeom.data.regimes import Regime
+from pgeom.losses import candidates
+from pgeom.losses.catalogue import GENERAL
+from pgeom.models.mlp import MLP
 from pgeom.training import early_stopping
-from pgeom.training.epoch import CLIP, WEIGHT_DECAY
-from pgeom.training.mlp import DROPOUT, Network
+from pgeom.training.early_stopping import Rule
+from pgeom.training.settings import Training
 
 DATASET = "digits"
-ALL_REGIMES = REGIMES[DATASET]
-LOSSES = tuple(catalogue.GENERAL)
+ALL_REGIMES = ("clean", "symmetric-20", "symmetric-40", "pair-flip-40")
+LOSSES = tuple(GENERAL)
+
+
+def digits_model(width: int | None = None) -> MLP:
+    """The network of the job, by default as wide as the protocol has it."""
+    digits = datasets.load(DATASET)
+    return MLP(digits.features.shape[1], digits.num_classes, width)
 
 
 def digits_job(
@@ -27,8 +37,8 @@ def digits_job(
     width: int | None = None,
 ) -> Job:
     """The protocol's job; by default without early stopping, so that the work is equal."""
-    rule = early_stopping.RULE if stopping else early_stopping.NEVER
-    training = Training(epochs)
+    rule = early_stopping.PAPER if stopping else early_stopping.NEVER
+    training, model = Training(epochs), digits_model(width)
     return Job(
         regimes=regimes,
         seeds=seeds,
@@ -38,55 +48,60 @@ def digits_job(
         patience=rule.patience,
         batch_size=training.batch_size,
         learning_rate=training.learning_rate,
-        weight_decay=WEIGHT_DECAY,
-        clip=CLIP,
-        dropout=DROPOUT,
-        width=width or network_for(DATASET).width,
+        weight_decay=training.optimiser.weight_decay,
+        clip=training.optimiser.clip,
+        dropout=model.dropout,
+        width=model.width,
         beta0=training.beta0,
-        margin=catalogue.MARGIN,
+        margin=candidates.MARGIN,
     )
 
 
-def training_of(job: Job) -> Training:
-    rule = {"minimum_epochs": job.minimum, "patience": job.patience}
-    return Training(job.epochs, job.batch_size, job.learning_rate, job.beta0, **rule)
-
-
-def cells_of(job: Job) -> list[Cell]:
-    return [Cell(DATASET, regime, seed) for regime in job.regimes for seed in range(job.seeds)]
+def make_study(job: Job) -> Study:
+    """The job as a study."""
+    rule = Rule(job.minimum, job.patience)
+    return Study(
+        name="speed",
+        dataset=datasets.load(DATASET),
+        regimes=tuple(map(Regime.parse, job.regimes)),
+        seeds=tuple(range(job.seeds)),
+        losses=tuple(GENERAL[loss] for loss in job.losses),
+        model=digits_model(job.width),
+        training=Training(job.epochs, job.batch_size, job.learning_rate, job.beta0, rule),
+    )
 
 
 def write_job(path: Path, job: Job) -> None:
     """The job as a file, with the data of all its members."""
-    members = []
-    for cell in cells_of(job):
-        one = prepare(cell, training_of(job))
-        task, split = one.training.member, one.split
-        seen = (task.x, task.y, task.validation_x, task.validation_y)
-        matrix = np.asarray(catalogue.capm_generator(task.stats).A)
-        members.append(Member(*seen, split.test.features, split.test.labels, matrix))
-    F = catalogue.hpg_generator(network_for(DATASET).classes)
+    study, members = make_study(job), []
+    for cell in study.cells:
+        prepared = prepare(study, cell)
+        member, test = prepared.task.member, prepared.split.test
+        parts = (member.x, member.y, member.validation_x, member.validation_y)
+        matrix = np.asarray(candidates.capm_generator(member.stats).A)
+        members.append(Member(*parts, test.features, test.labels, matrix))
+    F = candidates.hpg_generator(study.model.classes)
     ridges = Ridges(*(np.asarray(getattr(F, name)) for name in Ridges._fields))
     write(path, job, Member(*map(np.stack, zip(*members, strict=True))), ridges)
 
 
-def products(network: Network, n: int, v: int, batch_size: int) -> list[tuple[int, int, int]]:
+def products(model: MLP, n: int, v: int, batch_size: int) -> list[tuple[int, int, int]]:
     """The matrix products of one epoch, (rows, inner, columns): all of the useful work.
 
     For each batch the three layers forward, their weight gradients, and the gradients of the two
     hidden activations; then the layers forward on the validation examples.
     """
     layers = [
-        (network.inputs, network.width),
-        (network.width, network.width),
-        (network.width, network.classes),
+        (model.inputs, model.width),
+        (model.width, model.width),
+        (model.width, model.classes),
     ]
-    found = []
+    shapes = []
     for rows in (min(batch_size, n - first) for first in range(0, n, batch_size)):
-        found += [(rows, inner, columns) for inner, columns in layers]
-        found += [(inner, rows, columns) for inner, columns in layers]
-        found += [(rows, columns, inner) for inner, columns in layers[1:]]
-    return found + [(v, inner, columns) for inner, columns in layers]
+        shapes += [(rows, inner, columns) for inner, columns in layers]
+        shapes += [(inner, rows, columns) for inner, columns in layers]
+        shapes += [(rows, columns, inner) for inner, columns in layers[1:]]
+    return shapes + [(v, inner, columns) for inner, columns in layers]
 
 
 def flop(shapes: list[tuple[int, int, int]]) -> int:

@@ -1,9 +1,9 @@
-"""Label noise: symmetric and pair-flip, with a record of what was really drawn.
+"""Symmetric and pair-flip label noise, with a record of what was drawn.
 
 Noise is applied once, to clean training labels. Each label is selected independently with the
-given rate, so the realised rate differs a little from it; both it and the empirical transition
-matrix come back with the labels. The same generator state gives nested selections: whatever flips
-at 20% flips at 40% too, to the same class.
+given rate, so the realised rate differs slightly from it; the realised rate and the empirical
+transition matrix are returned with the labels. Selections from the same generator state are nested:
+whatever flips at 20% flips at 40% too, to the same class.
 
 >>> import numpy as np
 >>> from pgeom.data import label_noise
@@ -14,84 +14,99 @@ at 20% flips at 40% too, to the same class.
 [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Int32, Integer
+
+from pgeom import edge
 
 
 class NoisyLabels(NamedTuple):
-    """Observed labels [n] int32, the share of them that changed, and P(observed | clean) [K, K].
+    """Labels after noise, and how they differ from the clean ones.
 
-    Clean classes are the rows of `transition`; a class that does not occur has a row of zeros.
+    Attributes:
+      labels: `[n]`, as observed.
+      realised_rate: the share of labels that changed.
+      transition: `[K, K]`, P(observed | clean) with one row per clean class; a class that does
+        not occur has a row of zeros.
     """
 
-    labels: np.ndarray
+    labels: Int32[np.ndarray, " n"]
     realised_rate: float
-    transition: np.ndarray
+    transition: Float[np.ndarray, "K K"]
 
 
-def symmetric(labels, rate, num_classes, rng):
-    """Moves each selected label to one of the other classes, all equally likely.
+def symmetric(
+    labels: ArrayLike | Sequence, rate: float | int, K: int, rng: np.random.Generator
+) -> NoisyLabels:
+    """Move each selected label to one of the other classes, all equally likely.
 
     P(ỹ = j | y) = rate / (K − 1) for j ≠ y, and P(ỹ = y | y) = 1 − rate.
 
     Args:
-      labels: [n] clean integer labels in 0..K−1.
-      rate: probability in [0, 1] that a label is selected.
-      num_classes: K ≥ 2.
-      rng: `numpy.random.Generator`.
+      labels: clean integer labels in 0 … K−1, `[n]`.
+      rate: the probability in [0, 1] that a label is selected.
+      K: the number of classes.
+      rng: the source of randomness.
 
     Returns:
       The `NoisyLabels`.
     """
-    labels = _checked(labels, rate, num_classes)
-    selected = _select(labels, rate, rng)
-    # A shift of 1..K−1 modulo K reaches every other class once, and never the label itself.
-    shift = rng.integers(1, num_classes, size=labels.shape)
-    return _describe(labels, (labels + selected * shift) % num_classes, num_classes)
+    clean = _checked(labels, rate, K)
+    selected = _select(clean, rate, rng)
+    # A shift of 1 … K−1 modulo K reaches every other class once, and never the label itself.
+    shift = rng.integers(1, K, size=clean.shape)
+    return _describe(clean, (clean + selected * shift) % K, K)
 
 
-def pair_flip(labels, rate, num_classes, rng):
-    """Moves each selected label to the next class.
+def pair_flip(
+    labels: ArrayLike | Sequence, rate: float | int, K: int, rng: np.random.Generator
+) -> NoisyLabels:
+    """Move each selected label to the next class.
 
     P(ỹ = (y + 1) mod K | y) = rate, and P(ỹ = y | y) = 1 − rate.
 
     Args:
-      labels: [n] clean integer labels in 0..K−1.
-      rate: probability in [0, 1] that a label is selected.
-      num_classes: K ≥ 2.
-      rng: `numpy.random.Generator`.
+      labels: clean integer labels in 0 … K−1, `[n]`.
+      rate: the probability in [0, 1] that a label is selected.
+      K: the number of classes.
+      rng: the source of randomness.
 
     Returns:
       The `NoisyLabels`.
     """
-    labels = _checked(labels, rate, num_classes)
-    selected = _select(labels, rate, rng)
-    return _describe(labels, (labels + selected) % num_classes, num_classes)
+    clean = _checked(labels, rate, K)
+    return _describe(clean, (clean + _select(clean, rate, rng)) % K, K)
 
 
-def _select(labels, rate, rng):
+def _select(
+    labels: Int32[np.ndarray, " n"], rate: float | int, rng: np.random.Generator
+) -> Bool[np.ndarray, " n"]:
     # The paper does not state whether labels are selected independently or in an exact number.
     return rng.random(labels.shape) < rate
 
 
-def _checked(labels, rate, num_classes):
+def _checked(labels: ArrayLike | Sequence, rate: float | int, K: int) -> Int32[np.ndarray, " n"]:
+    edge.refuse_unless(0 <= rate <= 1, "rate", "in [0, 1]", rate)
+    edge.check_num_classes(K)
     labels = np.asarray(labels)
-    if not 0 <= rate <= 1:
-        raise ValueError(f"rate must be in [0, 1], but is {rate}")
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2, but is {num_classes}")
     if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "iu":
-        found = f"{labels.dtype} of shape {labels.shape}"
-        raise ValueError(f"labels must be a non-empty [n] array of integers, but are {found}")
-    if labels.min() < 0 or labels.max() >= num_classes:
-        found = f"{labels.min()}..{labels.max()}"
-        raise ValueError(f"labels must be in 0..{num_classes - 1}, but are in {found}")
+        raise ValueError(
+            "labels must be a non-empty [n] array of integers, "
+            f"got {labels.dtype} of shape {labels.shape}"
+        )
+    outside = labels[(labels < 0) | (labels >= K)]
+    edge.refuse_unless(outside.size == 0, "labels", f"in 0 … {K - 1}", outside)
     return labels.astype(np.int32)
 
 
-def _describe(clean, observed, num_classes):
-    counts = np.zeros((num_classes, num_classes))
+def _describe(
+    clean: Int32[np.ndarray, " n"], observed: Integer[np.ndarray, " n"], K: int
+) -> NoisyLabels:
+    counts = np.zeros((K, K))
     np.add.at(counts, (clean, observed), 1.0)
     transition = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     realised_rate = float(np.mean(clean != observed))

@@ -14,58 +14,62 @@ validation and test stay as they are.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Int64
+
+from pgeom import edge
 
 
-def keep_counts(n_max, num_classes, ratio):
-    """Number of examples that each class keeps.
+def keep_counts(n_max: int, K: int, ratio: float | int) -> Int64[np.ndarray, " K"]:
+    """The number of examples that each class keeps.
 
     n_c = n_max · ratio^(−c / (K − 1)), rounded to the nearest integer.
 
     Args:
-      n_max: size of class 0.
-      num_classes: K ≥ 2.
-      ratio: n_max over the size of class K−1; 1 or more, and below 2 n_max to leave that class one.
+      n_max: the size of class 0.
+      K: the number of classes.
+      ratio: n_max over the size of class K−1; at least 1, and below 2 n_max so that class K−1
+        keeps an example.
 
     Returns:
-      [K] int64 counts, never increasing.
+      Counts `[K]`, never increasing.
     """
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2, but is {num_classes}")
-    if not 1 <= ratio < 2 * n_max:
-        raise ValueError(f"ratio must be in [1, 2 n_max = {2 * n_max}), but is {ratio}")
-    exponents = np.arange(num_classes) / (num_classes - 1)
+    edge.check_num_classes(K)
+    edge.refuse_unless(1 <= ratio < 2 * n_max, "ratio", f"in [1, 2 n_max = {2 * n_max})", ratio)
+    exponents = np.arange(K) / (K - 1)
     return np.rint(n_max * float(ratio) ** -exponents).astype(np.int64)
 
 
-def subsample(labels, num_classes, ratio, rng):
-    """Draws a long-tailed subset of a training pool, without replacement.
+def subsample(
+    labels: ArrayLike | Sequence, K: int, ratio: float | int, rng: np.random.Generator
+) -> Int64[np.ndarray, " m"]:
+    """Draw a long-tailed subset of a training pool, without replacement.
 
     n_max is the largest multiple of the ratio that the smallest class of the pool can supply, so
-    an integer ratio is met exactly whatever the pool. The long-tail source has 600 of each class
-    and therefore 360 of each in the training pool of every seed: it keeps 360 … 12.
+    an integer ratio is met exactly whatever the pool. The long-tail dataset has 600 examples per
+    class, hence 360 per class in the training pool of every seed: it keeps 360 … 12.
 
     Args:
-      labels: [n] integer labels of the pool.
-      num_classes: K ≥ 2.
-      ratio: largest class over smallest, at least 1.
-      rng: `numpy.random.Generator`.
+      labels: integer labels of the pool, `[n]`.
+      K: the number of classes.
+      ratio: the size of the largest class over that of the smallest, at least 1.
+      rng: the source of randomness.
 
     Returns:
-      Sorted [m] int64 indices into the pool, `keep_counts(n_max, K, ratio)` of each class.
+      Sorted indices into the pool, `[m]`: `keep_counts(n_max, K, ratio)` of each class.
     """
     labels = np.asarray(labels)
-    counts = np.bincount(labels, minlength=num_classes)
-    if len(counts) > num_classes:
-        raise ValueError(f"labels must be in 0..{num_classes - 1}, but reach {labels.max()}")
-    if not 1 <= ratio <= counts.min():
-        raise ValueError(
-            f"ratio must be in [1, {counts.min()}], the smallest class count, but is {ratio}"
-        )
-    n_max = round(ratio * math.floor(counts.min() / ratio))
+    counts = np.bincount(labels, minlength=K)
+    edge.refuse_unless(len(counts) <= K, "labels", f"in 0 … {K - 1}", len(counts) - 1)
+    smallest = counts.min()
+    attainable = f"in [1, {smallest}] (up to the smallest class count)"
+    edge.refuse_unless(1 <= ratio <= smallest, "ratio", attainable, ratio)
+    n_max = round(ratio * math.floor(smallest / ratio))
     kept = [
         rng.choice(np.flatnonzero(labels == c), size=size, replace=False)
-        for c, size in enumerate(keep_counts(n_max, num_classes, ratio))
+        for c, size in enumerate(keep_counts(n_max, K, ratio))
     ]
     return np.sort(np.concatenate(kept))

@@ -1,21 +1,102 @@
-"""Regimes: a split of a source under label noise, or thinned to a long tail.
+"""Regimes: what is done to the training part of a split, label noise or a long tail.
 
-A regime is a name: clean, symmetric-20, pair-flip-40, or long-tail-30 for a ratio of thirty to
-one.
+A regime is a kind and a level: a percentage of labels, or a ratio of class sizes.
 
->>> noise_of("symmetric-40")
-('symmetric', 0.4)
+>>> regime = Regime.parse("symmetric-40")
+>>> regime.kind, regime.level, regime.noise_rate, str(regime)
+('symmetric', 40, 0.4, 'symmetric-40')
+>>> str(Regime.parse("clean")), Regime.parse("long-tail-30").noise_rate
+('clean', 0.0)
 """
 
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from pgeom.data import label_noise, long_tail, splits
 from pgeom.data.label_noise import NoisyLabels
-from pgeom.data.sources import Source
-from pgeom.data.splits import Split
+from pgeom.data.splits import RawSplit, Split
+from pgeom.frontend.names import nearest
+
+CLEAN = "clean"
+
+
+class Kind(NamedTuple):
+    """What a regime does with a raw split: `apply(raw, level, K, rng)`, and its largest level."""
+
+    apply: Callable[[RawSplit, int, int, np.random.Generator], tuple[RawSplit, NoisyLabels]]
+    largest: float
+    is_noise: bool
+
+
+def _noise(corrupt: Callable) -> Kind:
+    """Label noise, of which the level is a percentage."""
+    return Kind(lambda raw, level, K, rng: _corrupted(raw, corrupt, level, K, rng), 100, True)
+
+
+def _corrupted(raw, corrupt, level, K, rng):
+    return raw, corrupt(raw.train.labels, level / 100, K, rng)
+
+
+def _thin(raw: RawSplit, level: int, K: int, rng) -> tuple[RawSplit, NoisyLabels]:
+    kept = long_tail.subsample(raw.train.labels, K, level, rng)
+    thinned = raw._replace(train=splits.take(raw.train, kept))
+    return _corrupted(thinned, label_noise.symmetric, 0, K, rng)
+
+
+KINDS: dict[str, Kind] = {
+    CLEAN: _noise(label_noise.symmetric),
+    "symmetric": _noise(label_noise.symmetric),
+    "pair-flip": _noise(label_noise.pair_flip),
+    "long-tail": Kind(_thin, np.inf, False),
+}
+FORMS = "clean, symmetric-PERCENT, pair-flip-PERCENT, long-tail-RATIO"
+
+
+@dataclass(frozen=True)
+class Regime:
+    """A kind of `KINDS` at a level; `clean` has level 0, every other kind at least 1."""
+
+    kind: str
+    level: int = 0
+
+    def __post_init__(self):
+        if self.kind not in KINDS:
+            hint = nearest(self.kind, KINDS)
+            raise ValueError(
+                f"unknown kind of regime {self.kind!r}; did you mean {hint!r}? known: {FORMS}"
+            )
+        if self.kind == CLEAN and self.level:
+            raise ValueError(f"clean has no level, got {self.level}")
+        largest = KINDS[self.kind].largest
+        if self.kind != CLEAN and not 1 <= self.level <= largest:
+            must = f"in 1 … {largest}" if np.isfinite(largest) else "at least 1"
+            raise ValueError(f"the level of {self.kind} must be {must}, got {self.level}")
+
+    @classmethod
+    def parse(cls, text: str) -> "Regime":
+        """The regime that prints as `text`, or a ValueError that names the nearest kind."""
+        if text == CLEAN:
+            return cls(CLEAN)
+        kind, _, level = text.rpartition("-")
+        if not (kind and level.isascii() and level.isdigit()):
+            hint = nearest(text, KINDS)
+            raise ValueError(f"unknown regime {text!r}; did you mean {hint!r}? known: {FORMS}")
+        if kind not in KINDS:
+            hint = f"{nearest(kind, KINDS)}-{level}"
+            raise ValueError(f"unknown regime {text!r}; did you mean {hint!r}? known: {FORMS}")
+        return cls(kind, int(level))
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == CLEAN else f"{self.kind}-{self.level}"
+
+    @property
+    def noise_rate(self) -> float:
+        """The probability that a training label is changed."""
+        return self.level / 100 if KINDS[self.kind].is_noise else 0.0
 
 
 class Partition(NamedTuple):
@@ -25,22 +106,12 @@ class Partition(NamedTuple):
     noise: NoisyLabels
 
 
-def partition(source: Source, regime: str, seed: int) -> Partition:
-    """The partition of a source in a regime with a seed."""
-    raw, K = splits.split(source, seed), source.num_classes
-    kind, level = noise_of(regime)
-    rng = stream("noise", source.name, regime, seed)
-    if kind == "long-tail":
-        kept = long_tail.subsample(raw.train.labels, K, round(100 * level), rng)
-        raw, kind, level = raw._replace(train=splits.take(raw.train, kept)), "clean", 0.0
-    corrupt = label_noise.pair_flip if kind == "pair-flip" else label_noise.symmetric
-    return Partition(splits.standardise(raw), corrupt(raw.train.labels, level, K, rng))
-
-
-def noise_of(regime: str) -> tuple[str, float]:
-    """The kind of label noise in a regime, and its rate."""
-    kind, _, percent = regime.rpartition("-")
-    return ("clean", 0.0) if regime == "clean" else (kind, int(percent) / 100)
+def partition(dataset, regime: Regime, seed: int) -> Partition:
+    """The partition of a dataset under a regime with a seed."""
+    rng = stream("noise", dataset.name, str(regime), seed)
+    raw = splits.split(dataset, seed)
+    raw, noise = KINDS[regime.kind].apply(raw, regime.level, dataset.num_classes, rng)
+    return Partition(splits.standardise(raw), noise)
 
 
 def stream(name: str, dataset: str, regime: str, seed: int, *more: int) -> np.random.Generator:

@@ -1,8 +1,8 @@
-"""Stratified 60/20/20 splits and a standardisation that has seen the training part only.
+"""Stratified 60/20/20 splits, standardised by the training part alone.
 
-The order is fixed: split the raw source, thin the training pool if the regime says so, fit the
-standardisation to what is left of it, apply it to all three parts. Partition sizes depend on the
-source and never on the seed, so the splits of several seeds stack into one.
+The order is fixed: split the raw dataset, thin the training pool if the regime says so, fit the
+standardisation to what is left of the pool, apply it to all three parts. Partition sizes depend on
+the dataset and never on the seed, so the arrays of several seeds can be stacked.
 
 >>> import numpy as np
 >>> from pgeom.data import long_tail, sources, splits
@@ -12,27 +12,45 @@ source and never on the seed, so the splits of several seeds stack into one.
 >>> one = splits.standardise(raw)
 >>> one.train.features.shape, one.test.features.shape, one.mean.shape
 ((1118, 30), (1200, 30), (30,))
->>> splits.stack([one, one]).train.labels.shape
-(2, 1118)
 """
 
 import operator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
+from jaxtyping import Float, Float32, Int
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 
-class Partition(NamedTuple):
-    """Examples: features [n, d] and labels [n] int32."""
+@runtime_checkable
+class Dataset(Protocol):
+    """What `split` reads of a dataset."""
 
-    features: np.ndarray
-    labels: np.ndarray
+    @property
+    def name(self) -> str: ...
+    @property
+    def features(self) -> Float[np.ndarray, "n d"]: ...
+    @property
+    def labels(self) -> Int[np.ndarray, " n"]: ...
+    @property
+    def num_classes(self) -> int: ...
+
+
+class Partition(NamedTuple):
+    """Examples and their labels.
+
+    Attributes:
+      features: `[n, d]`.
+      labels: `[n]`.
+    """
+
+    features: Float[np.ndarray, "n d"]
+    labels: Int[np.ndarray, " n"]
 
 
 class RawSplit(NamedTuple):
-    """Three partitions in the units of the source, float64."""
+    """Three partitions in the units of the dataset, in float64."""
 
     train: Partition
     validation: Partition
@@ -40,100 +58,90 @@ class RawSplit(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Three standardised partitions, float32, with the mean [d] and scale [d] that made them.
+    """Three standardised partitions in float32, and the moments that standardise them.
 
-    A raw x enters the model as (x − mean) / scale, so a perturbation of raw pixels comes first.
+    A raw x enters the model as (x − mean) / scale, so raw pixels are perturbed before that.
+
+    Attributes:
+      train, validation, test: the partitions.
+      mean: `[d]`.
+      scale: `[d]`.
     """
 
     train: Partition
     validation: Partition
     test: Partition
-    mean: np.ndarray
-    scale: np.ndarray
+    mean: Float32[np.ndarray, " d"]
+    scale: Float32[np.ndarray, " d"]
 
 
 # Five of a class leave two for validation and test, one each; fewer may leave a part without it.
 _SMALLEST_CLASS = 5
 
 
-def split(source, seed):
-    """Splits a source 60/20/20, each part with the class proportions of the whole.
+def split(dataset: Dataset, seed: SupportsIndex) -> RawSplit:
+    """Split a dataset 60/20/20, each part with the class proportions of the whole.
 
     Args:
-      source: a `Source` with at least five examples of every class.
-      seed: non-negative integer; the same seed gives the same split.
+      dataset: at least five examples of every class.
+      seed: a nonnegative integer; the same seed gives the same split.
 
     Returns:
-      A `RawSplit`. The parts are disjoint and together are the source.
+      The `RawSplit`. The parts are disjoint and together are the dataset.
     """
-    counts = np.bincount(source.labels, minlength=source.num_classes)
+    counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
     if counts.min() < _SMALLEST_CLASS:
         raise ValueError(
-            f"source {source.name!r} must have at least {_SMALLEST_CLASS} examples of each class,"
-            f" but has {counts.min()} of class {counts.argmin()}"
+            f"dataset {dataset.name!r} must have at least {_SMALLEST_CLASS} examples of each class,"
+            f" got {counts.min()} of class {counts.argmin()}"
         )
     # An index, because None would be accepted below and mean a different split every time.
-    seed = operator.index(seed)
-    everything = np.arange(len(source.labels))
-    train, rest = _halves(everything, source.labels, 0.4, seed)
-    validation, test = _halves(rest, source.labels, 0.5, seed)
-    whole = Partition(source.features, source.labels)
+    random_state = operator.index(seed)
+    everything = np.arange(len(dataset.labels))
+    train, rest = _divide(everything, dataset.labels, 0.4, random_state)
+    validation, test = _divide(rest, dataset.labels, 0.5, random_state)
+    whole = Partition(dataset.features, dataset.labels)
     return RawSplit(take(whole, train), take(whole, validation), take(whole, test))
 
 
-def _halves(indices, labels, share, seed):
+def _divide(
+    indices: Int[np.ndarray, " m"], labels: Int[np.ndarray, " n"], share: float, seed: int
+) -> list[Int[np.ndarray, " _"]]:
+    """The indices without a stratified share of them, and that share."""
     return train_test_split(indices, test_size=share, random_state=seed, stratify=labels[indices])
 
 
-def take(partition, indices):
-    """Picks examples of a partition.
+def take(partition: Partition, indices: Int[np.ndarray, " m"]) -> Partition:
+    """Pick examples of a partition.
 
     Args:
-      partition: a `Partition` of n examples.
-      indices: [m] integers in 0..n−1.
+      partition: n examples.
+      indices: integers in 0 … n−1, `[m]`.
 
     Returns:
       The `Partition` of those m examples, in that order.
     """
-    return Partition(*(field[indices] for field in partition))
+    return Partition(partition.features[indices], partition.labels[indices])
 
 
-def standardise(raw):
-    """Standardises every partition by the moments of the training features.
+def standardise(raw: RawSplit) -> Split:
+    """Standardise every partition by the moments of the training features.
 
     x ↦ (x − mean) / scale, with scale the population standard deviation, and 1 for a feature that
     is constant on the training part. The paper does not state that every dataset is standardised.
 
     Args:
-      raw: a `RawSplit`, its training pool already thinned where the regime does so.
+      raw: its training pool already thinned where the regime does so.
 
     Returns:
       The `Split`: computed in float64, stored in float32.
     """
     scaler = StandardScaler().fit(raw.train.features)
-    parts = (
-        Partition(scaler.transform(part.features).astype(np.float32), part.labels) for part in raw
-    )
-    return Split(*parts, scaler.mean_.astype(np.float32), scaler.scale_.astype(np.float32))
 
+    def apply(part: Partition) -> Partition:
+        return part._replace(features=scaler.transform(part.features).astype(np.float32))
 
-def stack(splits):
-    """Stacks splits of equal sizes along a new leading axis.
-
-    Args:
-      splits: S ≥ 1 `Split`s, say one a seed, with the same shapes.
-
-    Returns:
-      A `Split` whose arrays have a leading axis of length S.
-    """
-    splits = list(splits)
-    shapes = sorted({tuple(part.features.shape for part in one[:3]) for one in splits})
-    if len(shapes) != 1:
-        raise ValueError(f"splits must be one or more of the same shapes, but they are {shapes}")
-    train, validation, test, mean, scale = zip(*splits, strict=True)
-    parts = (_stack_partitions(part) for part in (train, validation, test))
-    return Split(*parts, np.stack(mean), np.stack(scale))
-
-
-def _stack_partitions(partitions):
-    return Partition(*(np.stack(field) for field in zip(*partitions, strict=True)))
+    # A default scaler has both; scikit-learn types them as optional.
+    assert scaler.mean_ is not None and scaler.scale_ is not None
+    moments = scaler.mean_.astype(np.float32), scaler.scale_.astype(np.float32)
+    return Split(apply(raw.train), apply(raw.validation), apply(raw.test), *moments)

@@ -1,1 +1,1 @@
-"""What a set of predictions is worth: metrics, temperature scaling and paired tests."""
+"""The evaluation of predictions: metrics, temperature scaling, perturbations and paired tests."""

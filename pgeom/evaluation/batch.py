@@ -1,7 +1,8 @@
 """The form in which every metric takes its scores and labels.
 
-Scores, that is probabilities or logits, are [..., n, K] and labels [..., n]; labels with fewer
-leading dimensions are shared. Sums are taken in float32 at least, whatever the scores came in.
+Scores, which are probabilities or logits, have shape `[..., n, K]` and labels `[..., n]`; labels
+with fewer leading dimensions are shared. Sums are taken in float32 at least, whatever the dtype of
+the scores.
 
 >>> import jax.numpy as jnp
 >>> from pgeom.evaluation import batch
@@ -11,32 +12,43 @@ leading dimensions are shared. Sums are taken in float32 at least, whatever the 
 ('float32', (4, 2), 'bfloat16')
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int32
 
 from pgeom import edge
 
+Values = ArrayLike | Sequence
+"""A JAX or NumPy array, or nested sequences of numbers; shape and dtype are checked here."""
+
 
 class Aligned(NamedTuple):
-    """Scores [..., n, K] in float32 or wider, labels [..., n] int32, and the dtype to return."""
+    """Scores and labels of the same leading dimensions.
 
-    scores: jax.Array
-    labels: jax.Array
-    dtype: jnp.dtype
+    Attributes:
+      scores: `[..., n, K]`, in float32 or wider.
+      labels: `[..., n]`.
+      dtype: of the scores as they were given, for the result.
+    """
+
+    scores: Float[Array, "*runs n K"]
+    labels: Int32[Array, "*runs n"]
+    dtype: np.dtype
 
 
-def align(scores, labels):
-    """Brings scores and labels to common leading dimensions and a safe precision.
+def align(scores: Values, labels: Values) -> Aligned:
+    """Bring scores and labels to common leading dimensions and a safe precision.
 
-    A label outside 0..K−1 makes the scores of its example NaN: a metric of wrong labels then is
+    A label outside 0 … K−1 makes the scores of its example NaN: a metric of wrong labels is then
     NaN, where an all-zero one-hot vector would have given a plausible number.
 
     Args:
-      scores: [..., n, K] probabilities or logits.
-      labels: [..., n] integers, or fewer leading dimensions.
+      scores: probabilities or logits, `[..., n, K]`.
+      labels: integers `[..., n]`, or fewer leading dimensions.
 
     Returns:
       The `Aligned` pair.
@@ -45,30 +57,29 @@ def align(scores, labels):
     # NumPy labels of 64 bits stay so: without x64, JAX would wrap 2³² around to class 0.
     labels = labels if isinstance(labels, np.ndarray) else jnp.asarray(labels)
     if not jnp.issubdtype(scores.dtype, jnp.floating):
-        raise TypeError(f"scores must be floating, but their dtype is {scores.dtype}")
+        raise TypeError(f"scores must be floating-point, got dtype {scores.dtype}")
     if not jnp.issubdtype(labels.dtype, jnp.integer):
-        raise TypeError(f"labels must be integers, but their dtype is {labels.dtype}")
+        raise TypeError(f"labels must be integers, got dtype {labels.dtype}")
     if scores.ndim < 2 or labels.ndim < 1 or labels.shape[-1] != scores.shape[-2]:
         raise ValueError(
-            "scores must be [..., n, K] and labels [..., n],"
-            f" but are {scores.shape} and {labels.shape}"
+            "scores and labels must have shapes [..., n, K] and [..., n], "
+            f"got {scores.shape} and {labels.shape}"
         )
-    dtype, num_classes = scores.dtype, scores.shape[-1]
     # Cast before comparing: an 8-bit label cannot be compared with 256 classes.
     labels = labels if labels.dtype.itemsize > 4 else labels.astype(np.int32)
-    valid = jnp.broadcast_to((labels >= 0) & (labels < num_classes), scores.shape[:-1])
+    inside = jnp.broadcast_to((labels >= 0) & (labels < scores.shape[-1]), scores.shape[:-1])
     labels = jnp.broadcast_to(labels.astype(np.int32), scores.shape[:-1])
-    wide = scores.astype(jnp.float32) if dtype.itemsize < 4 else scores
-    return Aligned(jnp.where(valid[..., None], wide, jnp.nan), labels, dtype)
+    wide = scores.astype(edge.working_dtype(scores))
+    return Aligned(jnp.where(inside[..., None], wide, jnp.nan), labels, scores.dtype)
 
 
-def align_probabilities(probabilities, labels):
+def align_probabilities(probabilities: Values, labels: Values) -> Aligned:
     """`align`, for metrics to which logits would give a plausible number.
 
     Args:
-      probabilities: [..., n, K], refused unless nonnegative and of sum one over the last axis.
+      probabilities: `[..., n, K]`, refused unless nonnegative and of sum one over the last axis.
         NaN and traced values pass.
-      labels: [..., n] integers, or fewer leading dimensions.
+      labels: integers `[..., n]`, or fewer leading dimensions.
 
     Returns:
       The `Aligned` pair.

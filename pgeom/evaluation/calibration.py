@@ -1,9 +1,9 @@
 """Temperature scaling, fitted to full convergence.
 
-In the inverse temperature b the validation NLL is convex, so its derivative has one sign change at
-most and bisection cannot stop early, as line-search recipes do. When the best temperature is 0 (a
-perfectly separated validation set) or ∞ (logits no better than none) the bound is returned, and
-the result says so.
+In the inverse temperature b the validation NLL is convex, so its derivative changes sign at most
+once and bisection cannot stop early, as line searches do. When the best temperature is 0 (a
+perfectly separated validation set) or ∞ (uninformative logits) the bound is returned, and the
+result says so.
 
 >>> import jax.numpy as jnp
 >>> from pgeom.evaluation import calibration
@@ -20,8 +20,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float
 
-from pgeom.evaluation.batch import align
+from pgeom.evaluation.batch import Values, align
 
 # Bounds of log T once the mean range of the logits is 1. Colder than the first, every softmax is
 # one-hot; hotter than the second, float32 cannot tell the slope of the NLL from its value at T = ∞.
@@ -29,26 +32,31 @@ _COLDEST, _HOTTEST = -16.0, 12.0
 
 
 class Temperature(NamedTuple):
-    """Fitted temperature [...] and whether it is a bound rather than a minimum [...] bool."""
+    """A fitted temperature.
 
-    temperature: jax.Array
-    at_bound: jax.Array
+    Attributes:
+      temperature: `[...]`.
+      at_bound: whether it is a bound of the search rather than a minimum, `[...]`.
+    """
+
+    temperature: Float[Array, "*runs"]
+    at_bound: Bool[Array, "*runs"]
 
 
-def fit_temperature(logits, labels):
-    """Temperature that minimises the NLL of scaled logits.
+def fit_temperature(logits: Values, labels: Values) -> Temperature:
+    """The temperature that minimises the NLL of scaled logits.
 
     argmin_T −(1/n) Σ_i log softmax(z_i / T)_{y_i}
 
     Logits that are equal within every example have no best temperature: 1 is returned. Logits that
-    are not finite, as of a diverged run, give NaN.
+    are not finite, such as those of a diverged run, give NaN.
 
     Args:
-      logits: [..., n, K], of the validation set.
-      labels: [..., n] integers.
+      logits: those of the validation set, `[..., n, K]`.
+      labels: integers, `[..., n]`.
 
     Returns:
-      The `Temperature`, one for each leading index.
+      The `Temperature`, one per leading index.
     """
     scores, labels, dtype = align(logits, labels)
     spread = jnp.mean(jnp.max(scores, axis=-1) - jnp.min(scores, axis=-1), axis=-1)
@@ -61,55 +69,57 @@ def fit_temperature(logits, labels):
     return Temperature(temperature.astype(dtype), at_bound & finite & (spread > 0))
 
 
-def rescale(logits, temperature):
-    """Logits at a temperature.
-
-    z / T
+def rescale(
+    logits: Float[Array | np.ndarray, "*runs n K"], temperature: ArrayLike
+) -> Float[Array, "*runs n K"]:
+    """The logits at a temperature, z / T.
 
     Args:
-      logits: [..., n, K].
-      temperature: [...], positive.
+      logits: `[..., n, K]`.
+      temperature: positive, `[...]`.
 
     Returns:
-      [..., n, K].
+      `[..., n, K]`.
     """
-    return logits / jnp.asarray(temperature)[..., None, None]
+    return jnp.asarray(logits) / jnp.asarray(temperature)[..., None, None]
 
 
-def _slope(gaps, log_t):
-    """Derivative of the NLL in b = 1/T, from the gaps z_k − z_y [..., n, K].
+def _slope(gaps: Float[Array, "*runs n K"], log_t: Float[Array, "*runs"]) -> Float[Array, "*runs"]:
+    """The derivative of the NLL in b = 1/T, from the gaps z_k − z_y.
 
     d/db NLL = (1/n) Σ_i Σ_k softmax(b z_i)_k (z_ik − z_iy)
 
-    Written out, since it is needed to the last sign: where every label leads, each term is ≤ 0 even
-    when it underflows, while autodiff would subtract two rounded means.
+    Written out, because its sign must be exact: where every label has the largest logit, each term
+    is ≤ 0 even when it underflows, while autodiff would subtract two rounded means.
     """
     p = jax.nn.softmax(gaps * jnp.exp(-log_t)[..., None, None], axis=-1)
     return jnp.mean(jnp.sum(p * gaps, axis=-1), axis=-1)
 
 
 class _Bracket(NamedTuple):
-    """Gaps [..., n, K], and the log temperatures [...] between which their slope changes sign."""
+    """Gaps, and the log temperatures between which their slope changes sign."""
 
-    gaps: jax.Array
-    cold: jax.Array
-    hot: jax.Array
+    gaps: Float[Array, "*runs n K"]
+    cold: Float[Array, "*runs"]
+    hot: Float[Array, "*runs"]
 
 
-def _halve(_, bracket):
+def _halve(_: ArrayLike, bracket: _Bracket) -> _Bracket:
     gaps, cold, hot = bracket
     middle = (cold + hot) / 2
     too_cold = _slope(gaps, middle) > 0
     return _Bracket(gaps, jnp.where(too_cold, middle, cold), jnp.where(too_cold, hot, middle))
 
 
-def _bisect(gaps):
-    """Root in log T of the slope, which falls as T grows, and whether a bound stands in for it."""
+def _bisect(
+    gaps: Float[Array, "*runs n K"],
+) -> tuple[Float[Array, "*runs"], Bool[Array, "*runs"]]:
+    """The root in log T of the slope, which falls as T grows, and whether it is a bound instead."""
     coldest = jnp.full(gaps.shape[:-2], _COLDEST, gaps.dtype)
     hottest = jnp.full(gaps.shape[:-2], _HOTTEST, gaps.dtype)
     separated = _slope(gaps, coldest) <= 0
     uninformative = _slope(gaps, hottest) >= 0
-    # The bracket is less than 2⁵ wide: so many halvings exhaust the mantissa.
+    # The bracket is less than 2⁵ wide: this many halvings exhaust the mantissa.
     steps = int(jnp.finfo(gaps.dtype).nmant) + 5
     _, cold, hot = jax.lax.fori_loop(0, steps, _halve, _Bracket(gaps, coldest, hottest))
     root = (cold + hot) / 2

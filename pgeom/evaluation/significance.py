@@ -1,7 +1,7 @@
 """Paired comparison of losses over seeds: exact Wilcoxon test, Holm correction, mean ranks.
 
-With five seeds no sign pattern reaches p = .05, so each test carries the smallest p-value it could
-have given. P-values are exact for any ties, never a normal approximation.
+With five seeds no sign pattern reaches p = .05, so each test also returns the smallest p-value that
+it could have given. P-values are exact whatever the ties, never a normal approximation.
 
 >>> from pgeom.evaluation import significance
 >>> ours, theirs = [0.92, 0.94, 0.91, 0.95, 0.93], [0.91, 0.92, 0.91, 0.91, 0.90]
@@ -16,30 +16,38 @@ Wilcoxon(statistic=0.0, p_value=0.125, attainable=0.125)
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Int, Real
+
+from pgeom.evaluation.batch import Values
 
 
 class Wilcoxon(NamedTuple):
-    """The smaller rank sum, its exact two-sided p-value, and the smallest p-value attainable."""
+    """The result of a paired test.
+
+    Attributes:
+      statistic: the smaller rank sum.
+      p_value: its exact two-sided p-value.
+      attainable: the smallest p-value that as many unequal pairs can give.
+    """
 
     statistic: float
     p_value: float
     attainable: float
 
 
-def paired_wilcoxon(a, b):
-    """Exact two-sided Wilcoxon signed-rank test of paired samples.
+def paired_wilcoxon(a: Values, b: Values) -> Wilcoxon:
+    """The exact two-sided Wilcoxon signed-rank test of paired samples.
 
     p = min(1, 2 P(W ≤ min(W₊, W₋))), W the sum of the midranks of |a − b| with random signs.
 
-    Equal pairs are dropped, and the m that are left could at best give 2 / 2^m. Differences that
-    agree to within the rounding of their inputs are ties, so pass values in the precision in which
-    they were computed. A value that is not finite is an error: a pair with it cannot be compared,
-    to leave out the seeds on which a loss diverged would flatter it, and what they should count for
-    is the caller's to say.
+    Equal pairs are dropped, and the m that remain give 2 / 2^m at best. Differences that agree to
+    within the rounding of their inputs are ties, so pass values in the precision in which they were
+    computed. A value that is not finite is an error: its pair cannot be compared, and dropping the
+    seeds on which a loss diverged would flatter it, so the caller must decide how they count.
 
     Args:
-      a: [n] values of one loss, one a seed.
-      b: [n] values of the other on the same seeds.
+      a: values of one loss, one per seed, `[n]`.
+      b: values of the other loss on the same seeds, `[n]`.
 
     Returns:
       The `Wilcoxon` result; statistic 0 and p-values 1 when no pair differs.
@@ -57,20 +65,20 @@ def paired_wilcoxon(a, b):
     return Wilcoxon(smaller / 2, p_value, min(1.0, 2.0 * 0.5 ** len(differences)))
 
 
-def holm(p_values):
+def holm(p_values: Values) -> Float[np.ndarray, " m"]:
     """Holm's step-down adjustment, which controls the family-wise error under any dependence.
 
     p̃_(i) = max_{j ≤ i} min(1, (m − j + 1) p_(j))
 
     Args:
-      p_values: [m] in any order.
+      p_values: in any order, `[m]`.
 
     Returns:
-      [m] adjusted p-values in the same order.
+      The adjusted p-values in the same order, `[m]`.
     """
     p_values = np.asarray(p_values, dtype=np.float64)
     if p_values.ndim != 1 or not np.all((p_values >= 0) & (p_values <= 1)):
-        raise ValueError(f"p_values must be [m] numbers in [0, 1], but are {p_values.tolist()}")
+        raise ValueError(f"p_values must be [m] numbers in [0, 1], got {p_values.tolist()}")
     order = np.argsort(p_values, kind="stable")
     multipliers = np.arange(len(p_values), 0, -1)
     adjusted = np.empty_like(p_values)
@@ -78,39 +86,41 @@ def holm(p_values):
     return adjusted
 
 
-def mean_ranks(values, *, lower_is_better):
-    """Mean rank of each loss over cells; 1 is best, ties share their average rank.
+def mean_ranks(values: Values, *, lower_is_better: bool) -> Float[np.ndarray, " losses"]:
+    """The mean rank of each loss over cells; 1 is best, ties share their average rank.
 
-    A NaN, the mark of a diverged run, ranks last.
+    A NaN, which marks a diverged run, ranks last.
 
     Args:
-      values: [cells, losses].
+      values: `[cells, losses]`.
       lower_is_better: True for errors and scores, False for accuracies.
 
     Returns:
-      [losses] in [1, number of losses].
+      `[losses]`, from 1 to the number of losses.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 2 or values.size == 0:
-        raise ValueError(f"values must be a non-empty [cells, losses], but are {values.shape}")
+        raise ValueError(f"values must be a non-empty [cells, losses] array, got {values.shape}")
     costs = values if lower_is_better else -values
     return _ranks(np.where(np.isnan(costs), np.inf, costs)).mean(axis=0)
 
 
-def _checked_pairs(a, b):
+def _checked_pairs(a: Values, b: Values) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     a, b = (np.asarray(x) for x in (a, b))
     a, b = (x if x.dtype.kind == "f" else x.astype(np.float64) for x in (a, b))
     if a.ndim != 1 or a.shape != b.shape:
-        raise ValueError(f"a and b must be [n] and paired, but are {a.shape} and {b.shape}")
+        raise ValueError(f"a and b must have one shape [n], got {a.shape} and {b.shape}")
     bad = np.flatnonzero(~(np.isfinite(a) & np.isfinite(b)))
     if len(bad):
-        pair = f"pair {bad[0]} is ({a[bad[0]]}, {b[bad[0]]})"
-        raise ValueError(f"a and b must be finite, but {pair}, as of a diverged run")
+        pair = f"({a[bad[0]]}, {b[bad[0]]}) at index {bad[0]}"
+        raise ValueError(f"a and b must be finite, got {pair}, as from a diverged run")
     return a, b
 
 
-def _doubled_midranks(magnitudes, rounding):
-    """[m] integers, twice the midrank of each magnitude; a chain of near-equal ones is one tie."""
+def _doubled_midranks(
+    magnitudes: Float[np.ndarray, " m"], rounding: Float[np.ndarray, " m"]
+) -> Int[np.ndarray, " m"]:
+    """Twice the midrank of each magnitude, an integer; a chain of near-equal ones is one tie."""
     order = np.argsort(magnitudes, kind="stable")
     gaps = np.diff(magnitudes[order])
     apart = gaps > rounding[order][1:] + rounding[order][:-1]
@@ -119,8 +129,8 @@ def _doubled_midranks(magnitudes, rounding):
     return np.rint(2 * _ranks(groups)).astype(np.int64)
 
 
-def _null_distribution(doubled):
-    """[Σ doubled + 1] probabilities of each doubled rank sum when every sign is a fair coin.
+def _null_distribution(doubled: Int[np.ndarray, " m"]) -> Float[np.ndarray, " sums"]:
+    """The probability of each doubled rank sum 0 … Σ doubled when every sign is a fair coin.
 
     The coefficients of Π_i (1 + x^{r_i}) / 2, multiplied out one factor at a time.
     """
@@ -132,7 +142,7 @@ def _null_distribution(doubled):
     return probabilities
 
 
-def _ranks(values):
+def _ranks(values: Real[np.ndarray, "*cells m"]) -> Float[np.ndarray, "*cells m"]:
     """Ranks along the last axis, from 1, with ties sharing their average."""
     # here, because scipy.stats takes a second to import, and pgeom must not
     from scipy.stats import rankdata

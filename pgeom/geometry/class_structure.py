@@ -28,16 +28,18 @@ def class_stats(features: Numbers, labels: Numbers, K: int) -> ClassStats:
       K: the number of classes.
     """
     edge.check_num_classes(K)
-    features, labels = edge.real(features), jnp.asarray(labels)
+    xp = np if isinstance(features, np.ndarray) else jnp  # on the host nothing is compiled
+    features, labels = (features if xp is np else edge.real(features)), xp.asarray(labels)
     if features.ndim != 2 or labels.shape != features.shape[:1]:
         raise ValueError(
             f"features and labels must have shapes [n, d] and [n], got {features.shape} and "
             f"{labels.shape}"
         )
     edge.integer_labels(labels, (len(labels), K), "one-hot rows")
-    members = jax.nn.one_hot(labels, K, dtype=features.dtype)
-    counts = edge.class_counts(jnp.sum(members, axis=0), "the count of each class in labels")
-    return ClassStats(counts, jnp.dot(members.T, features) / counts[:, None])
+    members = xp.eye(K, dtype=features.dtype)[labels]
+    counts = members.sum(axis=0)
+    edge.positive("the count of each class in labels", counts)
+    return ClassStats(counts, xp.dot(members.T, features) / counts[:, None])
 
 
 def centroid_graph(centroids: Float[Array, "K d"]) -> Float[Array, "K K"]:

@@ -6,7 +6,7 @@ never a best, and the first one is remembered.
 
 >>> import jax.numpy as jnp
 >>> state = start()
->>> for value in [0.9, 0.5, 0.7]: state, improved = update(state, jnp.float32(value), RULE)
+>>> for value in [0.9, 0.5, 0.7]: state, improved = update(state, jnp.float32(value), PAPER)
 >>> int(state.epoch), int(state.best_epoch), bool(state.stopped)
 (3, 2, False)
 """
@@ -18,13 +18,13 @@ import jax.numpy as jnp
 
 
 class Rule(NamedTuple):
-    """When to stop. The paper's 12 and 8; that they count from epoch one it does not state."""
+    """When to stop: neither before `minimum` nor before `patience` epochs without a new best."""
 
     minimum: int
     patience: int
 
 
-RULE = Rule(minimum=12, patience=8)
+PAPER = Rule(minimum=12, patience=8)  # that both count from epoch one it does not state
 NEVER = Rule(minimum=2**31 - 1, patience=2**31 - 1)
 
 

@@ -1,8 +1,8 @@
 """Training: one compiled epoch, sharded over a mesh, and a host loop around it.
 
-The program takes a *crew*: so many members for each device of the mesh. A larger job is a
-sequence of crews through the same program: neither another regime, seed, learning rate or
-coefficient nor another number of them compiles anything.
+One call trains a *group*: so many members per device of the mesh. A larger job is a sequence of
+groups through the same program: neither another regime, seed, learning rate or coefficient nor
+another number of them compiles anything.
 
 The mesh may span several processes. Each of them then calls the same functions with the same
 tasks, computes the members of its own devices, and gets the results of all.
@@ -19,9 +19,17 @@ from jax.sharding import NamedSharding
 
 from pgeom.compilation import CPU_OPTIONS, supported
 from pgeom.training import epoch as one_epoch
-from pgeom.training.crew import Setup, Sizes, Task, assemble, fetch, shapes, sharding_over
 from pgeom.training.early_stopping import EarlyStopping
 from pgeom.training.epoch import Checkpoint
+from pgeom.training.placement import (
+    Setup,
+    Sizes,
+    Task,
+    assemble,
+    fetch,
+    shapes,
+    shard_members,
+)
 
 
 class Trained(NamedTuple):
@@ -48,12 +56,12 @@ class Programs(NamedTuple):
 
 @cache
 def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
-    """Compile for tasks of these sizes; a second call with the same finds the first one's."""
-    sharding = sharding_over(setup.devices)
-    run_epoch = one_epoch.member_epoch(setup.network, setup.builders, setup.batch_size)
+    """Compile for tasks of these sizes; a second call with the same arguments is free."""
+    sharding = shard_members(setup.devices)
+    run_epoch = one_epoch.member_epoch(setup.model, setup.losses, setup.batch_size, setup.optimiser)
 
     def each_member(function, *stacked):
-        if setup.together:
+        if setup.batched:
             return jax.vmap(function)(*stacked)
         return jax.lax.map(lambda one: function(*one), stacked)
 
@@ -62,8 +70,8 @@ def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
         return runs, (runs.stopping.stopped, runs.validation_nll)
 
     def local_predict(parameters, inputs):
-        of_runs = jax.vmap(setup.network.logits, in_axes=(0, None))
-        return each_member(of_runs, parameters, inputs)
+        predict_runs = jax.vmap(setup.model.logits, in_axes=(0, None))
+        return each_member(predict_runs, parameters, inputs)
 
     def sharded(local, **options):
         mesh, spec = sharding.mesh, sharding.spec
@@ -83,21 +91,21 @@ def train(
     epochs: int,
     on_epoch: Callable[[int, np.ndarray], None] = lambda epoch, stopped: None,
 ) -> list[Trained]:
-    """Train a crew: every task with every loss.
+    """Train a group: every task with the losses it wants.
 
     Args:
       programs: compiled for tasks of this shape.
-      tasks: the members, no more than a crew has.
-      epochs: the most to train; it ends early when all runs have stopped.
+      tasks: the members, no more than a group has.
+      epochs: maximum epochs per run; it ends early when all runs have stopped.
       on_epoch: called after each epoch with its number and which runs `[tasks, L]` have stopped.
 
     Returns:
       The results, in the order of the tasks.
     """
-    crew = assemble(tasks, programs.setup, programs.sharding)
-    runs, curves = crew.runs, []
+    group = assemble(tasks, programs.setup, programs.sharding)
+    runs, curves = group.runs, []
     for epoch in range(1, epochs + 1):
-        runs, outcome = programs.epoch(crew.members, crew.orders(epoch), runs)
+        runs, outcome = programs.epoch(group.members, group.orders(epoch), runs)
         # Read one epoch behind, so that the devices never wait for the host. Where all had
         # stopped, the epoch already under way passes every run through.
         if curves:
@@ -108,7 +116,7 @@ def train(
         curves.append(outcome)
     else:
         on_epoch(epochs, fetch(curves[-1][0])[: len(tasks)])
-    logits = fetch(programs.predict(runs.best.parameters, crew.inputs))
+    logits = fetch(programs.predict(runs.best.parameters, group.inputs))
     nll = np.stack([fetch(values) for _, values in curves], axis=-1)
     best, stopping = jax.tree.map(fetch, (runs.best, runs.stopping))
     return [_trained(best, stopping, nll, logits, place) for place in range(len(tasks))]

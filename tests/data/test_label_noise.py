@@ -13,31 +13,31 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-def clean_labels(n=N, num_classes=K):
-    return rng(99).integers(0, num_classes, n)
+def clean_labels(n=N, K=K):
+    return rng(99).integers(0, K, n)
 
 
-def expected_transition(kind, rate, num_classes):
+def expected_transition(kind, rate, K):
     """The matrix of the definition, written entry by entry."""
-    matrix = np.eye(num_classes) * (1 - rate)
-    for c in range(num_classes):
+    matrix = np.eye(K) * (1 - rate)
+    for c in range(K):
         if kind is label_noise.pair_flip:
-            matrix[c, (c + 1) % num_classes] += rate
+            matrix[c, (c + 1) % K] += rate
         else:
-            for j in set(range(num_classes)) - {c}:
-                matrix[c, j] += rate / (num_classes - 1)
+            for j in set(range(K)) - {c}:
+                matrix[c, j] += rate / (K - 1)
     return matrix
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.4, 1.0])
-@pytest.mark.parametrize("num_classes", [2, K])
-def test_the_transition_is_the_one_defined(kind, rate, num_classes):
-    clean = clean_labels(num_classes=num_classes)
-    noisy = kind(clean, rate, num_classes, rng())
+@pytest.mark.parametrize("K", [2, K])
+def test_the_transition_is_the_one_defined(kind, rate, K):
+    clean = clean_labels(K=K)
+    noisy = kind(clean, rate, K, rng())
     # Five standard errors of a share of about N / K examples.
-    slack = 5 * np.sqrt(0.25 / (0.9 * N / num_classes))
-    expected = expected_transition(kind, rate, num_classes)
+    slack = 5 * np.sqrt(0.25 / (0.9 * N / K))
+    expected = expected_transition(kind, rate, K)
     np.testing.assert_allclose(noisy.transition, expected, atol=slack)
     np.testing.assert_allclose(noisy.realised_rate, rate, atol=5 * np.sqrt(0.25 / N))
     impossible = expected == 0
@@ -103,19 +103,19 @@ def test_a_class_that_does_not_occur_has_a_row_of_zeros():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("labels", "rate", "num_classes", "said"),
+    ("labels", "rate", "K", "said"),
     [
-        ([0, 1], -0.1, 2, r"rate must be in \[0, 1\], but is -0.1"),
-        ([0, 1], 20, 2, r"rate must be in \[0, 1\], but is 20"),
-        ([0, 1], float("nan"), 2, r"rate must be in \[0, 1\], but is nan"),
-        ([0, 0], 0.1, 1, "num_classes must be at least 2, but is 1"),
-        ([0, 2], 0.1, 2, r"labels must be in 0..1, but are in 0..2"),
-        ([-1, 1], 0.1, 2, r"labels must be in 0..1, but are in -1..1"),
-        ([0.0, 1.0], 0.1, 2, "labels must be a non-empty .* but are float64"),
+        ([0, 1], -0.1, 2, r"rate must be in \[0, 1\], got -0.1"),
+        ([0, 1], 20, 2, r"rate must be in \[0, 1\], got 20"),
+        ([0, 1], float("nan"), 2, r"rate must be in \[0, 1\], got nan"),
+        ([0, 0], 0.1, 1, "K, the number of classes, must be an integer of at least 2, got 1"),
+        ([0, 2], 0.1, 2, r"labels must be in 0 … 1, got \[2\]"),
+        ([-1, 1], 0.1, 2, r"labels must be in 0 … 1, got \[-1\]"),
+        ([0.0, 1.0], 0.1, 2, "labels must be a non-empty .* got float64"),
         ([[0, 1]], 0.1, 2, r"labels must be a non-empty .* of shape \(1, 2\)"),
         (np.zeros(0, int), 0.1, 2, r"labels must be a non-empty .* of shape \(0,\)"),
     ],
 )
-def test_bad_input_is_refused(kind, labels, rate, num_classes, said):
+def test_bad_input_is_refused(kind, labels, rate, K, said):
     with pytest.raises(ValueError, match=said):
-        kind(labels, rate, num_classes, rng())
+        kind(labels, rate, K, rng())

@@ -13,12 +13,12 @@ def pool(counts, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("n_max", "num_classes", "ratio"), [(360, 10, 30), (100, 4, 7.5), (50, 2, 1), (8, 3, 4)]
+    ("n_max", "K", "ratio"), [(360, 10, 30), (100, 4, 7.5), (50, 2, 1), (8, 3, 4)]
 )
-def test_counts_follow_the_formula(n_max, num_classes, ratio):
-    counts = long_tail.keep_counts(n_max, num_classes, ratio)
+def test_counts_follow_the_formula(n_max, K, ratio):
+    counts = long_tail.keep_counts(n_max, K, ratio)
     for c, count in enumerate(counts):
-        assert abs(count - n_max * ratio ** (-c / (num_classes - 1))) <= 0.5
+        assert abs(count - n_max * ratio ** (-c / (K - 1))) <= 0.5
     assert counts[0] == n_max and counts.dtype == np.int64
 
 
@@ -30,8 +30,8 @@ def test_the_protocols_counts():
 
 @pytest.fixture(scope="module")
 def train_pools():
-    source = sources.load("long-tail")
-    return [splits.split(source, seed).train.labels for seed in range(10)]
+    dataset = sources.load("long-tail")
+    return [splits.split(dataset, seed).train.labels for seed in range(10)]
 
 
 def test_every_seed_gives_360_to_12(train_pools):
@@ -82,10 +82,10 @@ def test_the_draw_is_uniform_and_the_generators():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((10, 1, 2), "num_classes must be at least 2, but is 1"),
-        ((10, 3, 0.5), "ratio must be in .* but is 0.5"),
-        ((10, 3, 20), "ratio must be in .* but is 20"),
-        ((10, 3, float("nan")), "ratio must be in .* but is nan"),
+        ((10, 1, 2), "K, the number of classes, must be an integer of at least 2, got 1"),
+        ((10, 3, 0.5), "ratio must be in .* got 0.5"),
+        ((10, 3, 20), "ratio must be in .* got 20"),
+        ((10, 3, float("nan")), "ratio must be in .* got nan"),
     ],
 )
 def test_bad_counts_are_refused(arguments, said):
@@ -94,14 +94,14 @@ def test_bad_counts_are_refused(arguments, said):
 
 
 @pytest.mark.parametrize(
-    ("counts", "num_classes", "ratio", "said"),
+    ("counts", "K", "ratio", "said"),
     [
-        ([9, 5], 2, 6, r"ratio must be in \[1, 5\], the smallest class count, but is 6"),
-        ([9, 9], 2, 0.5, "ratio must be in .* but is 0.5"),
+        ([9, 5], 2, 6, r"ratio must be in \[1, 5\] \(up to the smallest class count\), got 6"),
+        ([9, 9], 2, 0.5, "ratio must be in .* got 0.5"),
         ([9, 9], 3, 2, r"ratio must be in \[1, 0\]"),
-        ([9, 9, 9], 2, 3, r"labels must be in 0..1, but reach 2"),
+        ([9, 9, 9], 2, 3, "labels must be in 0 … 1, got 2"),
     ],
 )
-def test_a_pool_that_cannot_is_refused(counts, num_classes, ratio, said):
+def test_a_pool_that_cannot_is_refused(counts, K, ratio, said):
     with pytest.raises(ValueError, match=said):
-        long_tail.subsample(pool(counts), num_classes, ratio, np.random.default_rng(0))
+        long_tail.subsample(pool(counts), K, ratio, np.random.default_rng(0))

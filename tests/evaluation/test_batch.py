@@ -1,5 +1,6 @@
 """Scores and labels are aligned explicitly, and mistakes are refused or become NaN."""
 
+import chex
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -22,8 +23,15 @@ def test_float64_stays(x64):
 def test_labels_of_fewer_dimensions_are_shared(lead):
     labels = np.array([2, 0, 1], np.uint8)
     aligned = batch.align(np.ones((*lead, 3, 3), np.float32), labels)
-    assert aligned.labels.shape == (*lead, 3) and aligned.labels.dtype == jnp.int32
-    np.testing.assert_array_equal(aligned.labels, np.broadcast_to(labels, (*lead, 3)))
+    chex.assert_type(aligned.labels, jnp.int32)
+    chex.assert_trees_all_equal(np.asarray(aligned.labels), np.broadcast_to(labels, (*lead, 3)))
+
+
+@pytest.mark.parametrize("form", [list, tuple])
+def test_lists_and_tuples_are_arrays_too(form):
+    rows = form([form([0.25, 0.75]), form([0.5, 0.5]), form([1.0, 0.0])])
+    got = batch.align_probabilities(rows, form([1, 0, 0]))
+    chex.assert_trees_all_equal(got, batch.align_probabilities(np.array(rows), np.array([1, 0, 0])))
 
 
 def test_a_label_outside_the_classes_poisons_its_example_only():
@@ -33,11 +41,11 @@ def test_a_label_outside_the_classes_poisons_its_example_only():
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64])
-@pytest.mark.parametrize("num_classes", [128, 256, 300])
-def test_labels_are_compared_with_classes_that_their_dtype_cannot_hold(dtype, num_classes):
+@pytest.mark.parametrize("K", [128, 256, 300])
+def test_labels_are_compared_with_classes_that_their_dtype_cannot_hold(dtype, K):
     labels = np.array([0, 5, 127], dtype)
     for given in (labels, jnp.asarray(labels)):
-        aligned = batch.align(jnp.ones((3, num_classes)), given)
+        aligned = batch.align(jnp.ones((3, K)), given)
         np.testing.assert_array_equal(aligned.labels, labels)
         assert jnp.all(aligned.scores == 1.0)
 
@@ -59,12 +67,12 @@ def test_no_label_wraps_around_in_x64_either(x64, label):
 @pytest.mark.parametrize(
     ("scores", "labels", "error", "said"),
     [
-        (jnp.ones(3), jnp.array([0]), ValueError, r"but are \(3,\) and \(1,\)"),
-        (jnp.ones((2, 3)), jnp.array(0), ValueError, r"but are \(2, 3\) and \(\)"),
-        (jnp.ones((2, 3)), jnp.array([0]), ValueError, r"but are \(2, 3\) and \(1,\)"),
-        (jnp.ones((1, 3)), jnp.array([0, 1]), ValueError, r"but are \(1, 3\) and \(2,\)"),
+        (jnp.ones(3), jnp.array([0]), ValueError, r"got \(3,\) and \(1,\)"),
+        (jnp.ones((2, 3)), jnp.array(0), ValueError, r"got \(2, 3\) and \(\)"),
+        (jnp.ones((2, 3)), jnp.array([0]), ValueError, r"got \(2, 3\) and \(1,\)"),
+        (jnp.ones((1, 3)), jnp.array([0, 1]), ValueError, r"got \(1, 3\) and \(2,\)"),
         (jnp.ones((2, 3)), jnp.array([0.0, 1.0]), TypeError, "labels must be integers"),
-        (jnp.ones((2, 3), int), jnp.array([0, 1]), TypeError, "scores must be floating"),
+        (jnp.ones((2, 3), int), jnp.array([0, 1]), TypeError, "scores must be floating-point"),
     ],
 )
 def test_shapes_and_dtypes_that_cannot_be_meant_are_refused(scores, labels, error, said):

@@ -1,5 +1,6 @@
 """The fitted temperature against golden-section search in float64, and at its limits."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.special import logsumexp
 
 from pgeom.evaluation import calibration, metrics
 
-# One compilation a shape; that compiling changes nothing is tested below.
+# One compilation per shape; that compiling changes nothing is tested below.
 fit_temperature = jax.jit(calibration.fit_temperature)
 
 
@@ -33,22 +34,20 @@ def reference_log_t(logits, labels):
     return found.x
 
 
-def draw(seed, *, n=200, num_classes=6, true_temperature=1.0, size=1.0):
+def draw(seed, *, n=200, K=6, true_temperature=1.0, size=1.0):
     """Labels drawn from softmax(z / true_temperature), so that it is nearly the best one."""
     rng = np.random.default_rng(seed)
-    logits = rng.normal(scale=3.0, size=(n, num_classes))
-    noise = rng.gumbel(size=(n, num_classes))
+    logits = rng.normal(scale=3.0, size=(n, K))
+    noise = rng.gumbel(size=(n, K))
     labels = np.argmax(logits / true_temperature + noise, axis=-1)
     return (size * logits).astype(np.float32), labels
 
 
 @pytest.mark.parametrize("true_temperature", [0.3, 1.0, 5.0])
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("num_classes", [2, 10])
-def test_equals_the_reference_in_float32(true_temperature, size, num_classes):
-    logits, labels = draw(
-        num_classes, num_classes=num_classes, true_temperature=true_temperature, size=size
-    )
+@pytest.mark.parametrize("K", [2, 10])
+def test_equals_the_reference_in_float32(true_temperature, size, K):
+    logits, labels = draw(K, K=K, true_temperature=true_temperature, size=size)
     fit = fit_temperature(logits, labels)
     assert fit.temperature.dtype == jnp.float32 and not fit.at_bound
     assert np.log(fit.temperature) == pytest.approx(reference_log_t(logits, labels), abs=1e-5)
@@ -155,7 +154,7 @@ def test_leading_dimensions_jit_and_vmap_agree_with_single_batches():
     logits = np.stack([z for z, _ in cases]).reshape(2, 3, 200, 6)
     labels = np.stack([y for _, y in cases]).reshape(2, 3, 200)
     fit = fit_temperature(logits, labels)
-    assert fit.temperature.shape == fit.at_bound.shape == (2, 3)
+    chex.assert_shape([fit.temperature, fit.at_bound], (2, 3))
     mapped = jax.jit(jax.vmap(jax.vmap(calibration.fit_temperature)))(logits, labels)
     np.testing.assert_allclose(fit.temperature, mapped.temperature, rtol=1e-5)
     singles = [float(calibration.fit_temperature(z, y).temperature) for z, y in cases]

@@ -1,5 +1,6 @@
 """Metrics against scikit-learn and plain loops, and one battery of properties for all of them."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,10 +13,10 @@ from pgeom.evaluation import metrics
 N, K = 160, 5
 
 
-def draw(seed=0, n=N, num_classes=K, lead=()):
+def draw(seed, lead=()):
     rng = np.random.default_rng(seed)
-    logits = rng.normal(scale=2.0, size=(*lead, n, num_classes))
-    labels = rng.integers(0, num_classes, (*lead, n))
+    logits = rng.normal(scale=2.0, size=(*lead, N, K))
+    labels = rng.integers(0, K, (*lead, N))
     p = np.exp(logits)
     return logits, p / p.sum(-1, keepdims=True), labels
 
@@ -203,7 +204,7 @@ def test_nll_is_exact_where_probabilities_round_to_0():
 def test_ece_is_the_sum_over_the_reliability_table(x64, bins):
     _, p, labels = draw(9)
     table = metrics.reliability(p, labels, bins=bins)
-    assert all(column.shape == (bins,) for column in table)
+    chex.assert_shape(list(table), (bins,))
     np.testing.assert_allclose(table.share.sum(), 1.0)
     expected = np.sum(table.share * np.abs(table.accuracy - table.confidence))
     got = metrics.ece(p, labels, bins=bins)

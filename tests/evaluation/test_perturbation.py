@@ -1,5 +1,6 @@
 """Perturbations: they stay where they should, and the attacks do what they are for."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,8 +17,8 @@ KEY = jax.random.key(7)
 @pytest.fixture(scope="module")
 def digits():
     """Three hundred digits with pixels in [0, 1], and their labels."""
-    source = sources.load("digits")
-    return jnp.asarray(source.features[:300], jnp.float32), jnp.asarray(source.labels[:300])
+    dataset = sources.load("digits")
+    return jnp.asarray(dataset.features[:300], jnp.float32), jnp.asarray(dataset.labels[:300])
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def model(digits):
 
 @pytest.fixture(scope="module")
 def attacked(model, digits):
-    """`attacked(name, epsilon)`: the digits after an attack, one program an attack."""
+    """`attacked(name, epsilon)`: the digits after an attack, one program per attack."""
     programs = {
         name: jax.jit(lambda epsilon, name=name: attack(name, model, *digits, epsilon))
         for name in NAMES
@@ -110,8 +111,8 @@ def test_a_linear_model_is_attacked_exactly(confidence):
         return jnp.concatenate([score, -score], axis=1)
 
     best = x - 0.1 * jnp.sign(w)
-    for name in NAMES:
-        np.testing.assert_allclose(attack(name, model, x, labels, 0.1), best, atol=1e-6)
+    reached = {name: attack(name, model, x, labels, 0.1) for name in NAMES}
+    chex.assert_trees_all_close(reached, dict.fromkeys(NAMES, best), atol=1e-6)
 
 
 def test_gaussian_noise_has_its_deviation_and_is_clipped():

@@ -38,12 +38,12 @@ def test_a_confidence_rounded_above_1_stays_in_the_last_bin():
     assert compiled_table(p, np.array([0]), 15).share[-1] == 1.0
 
 
-def test_ece_has_fifteen_bins_unless_told():
+def test_ece_has_fifteen_bins_by_default():
     top = np.random.default_rng(0).uniform(0.5, 1.0, 20)
     p, labels = np.stack([top, 1 - top], -1), np.array([0, 1] * 10)
     default = float(jax.jit(metrics.ece)(p, labels))
     assert default == float(compiled_ece(p, labels, 15)) != float(compiled_ece(p, labels, 14))
-    with pytest.raises(ValueError, match="bins must be at least 1, but is 0"):
+    with pytest.raises(ValueError, match="bins must be at least 1, got 0"):
         metrics.ece(p, labels, bins=0)
 
 

@@ -104,10 +104,10 @@ def test_a_hundred_pairs_agree_with_the_normal_limit():
 @pytest.mark.parametrize(
     ("a", "b", "said"),
     [
-        ([1.0, np.nan], [0.0, 0.0], r"must be finite, but pair 1 is \(nan, 0.0\)"),
-        ([1.0, 2.0], [np.inf, 0.0], r"must be finite, but pair 0 is \(1.0, inf\)"),
-        ([1.0, 2.0], [1.0], r"must be \[n\] and paired, but are \(2,\) and \(1,\)"),
-        ([[1.0]], [[2.0]], r"must be \[n\] and paired, but are \(1, 1\)"),
+        ([1.0, np.nan], [0.0, 0.0], r"must be finite, got \(nan, 0.0\) at index 1"),
+        ([1.0, 2.0], [np.inf, 0.0], r"must be finite, got \(1.0, inf\) at index 0"),
+        ([1.0, 2.0], [1.0], r"must have one shape \[n\], got \(2,\) and \(1,\)"),
+        ([[1.0]], [[2.0]], r"must have one shape \[n\], got \(1, 1\)"),
     ],
 )
 def test_pairs_that_cannot_be_compared_are_refused(a, b, said):

@@ -20,7 +20,7 @@ from experiments.report import (
 from experiments.report.paper_figures import FIGURES, Figure
 from experiments.report.paper_tables import TABLES, Table
 from experiments.tables import Grid
-from proofs_numeric import figures as proof_figures
+from proofs_numeric import proof_figures
 from tests.experiments.conftest import REPORTED, TWO
 
 PAPER_TABLES = {"datasets", "candidate-accuracy", "digits-noise", "longtail", "calibration"}
@@ -160,11 +160,10 @@ def test_theory_figures_are_taken_over(tmp_path):
 
 def test_a_loss_has_one_colour_in_theory_and_experiments():
     for name in ("ce", "brier", "capm", "hpg", "apms"):
-        assert getattr(proof_figures, name.upper()) == LOOKS[name][0]
+        assert proof_figures.COLOURS[name] == LOOKS[name][0]
 
 
-def test_no_process_is_left_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(theory_figures, "QUICK", ("--only", "nothing"))
+def test_no_process_is_left_behind(tmp_path):
     with pytest.raises(KeyboardInterrupt), theory_figures.drawing(tmp_path) as drawing:
         raise KeyboardInterrupt
     assert drawing.process.poll() is not None and not drawing.folder.exists()

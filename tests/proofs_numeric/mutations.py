@@ -43,24 +43,24 @@ def changed_envelope(**factors):
     """The envelope with some of its fields multiplied."""
 
     def envelope(F, K):
-        found = curvature.envelope(F, K)
-        return found._replace(**{key: getattr(found, key) * x for key, x in factors.items()})
+        limits = curvature.envelope(F, K)
+        return limits._replace(**{key: getattr(limits, key) * x for key, x in factors.items()})
 
     return envelope
 
 
 def envelope_without_scale(F, K):
-    found = curvature.envelope(F, K)
+    limits = curvature.envelope(F, K)
     scale = getattr(F, "scale", 1.0)
-    return found._replace(m=found.m / scale, M=found.M / scale)
+    return limits._replace(m=limits.m / scale, M=limits.M / scale)
 
 
 # loss_range, gradients, hessian_lipschitz -------------------------------------------------------
 
 
 def half_range(F, K):
-    found = bounds.loss_range(F, K)
-    return found._replace(paper=found.paper / 2)
+    stated = bounds.loss_range(F, K)
+    return stated._replace(paper=stated.paper / 2)
 
 
 def vertex_only(F, starts):
@@ -75,20 +75,20 @@ def gradient_with_T_squared(F, K, *, temperature):
 
 def gradient_times(factor):
     def bound(F, K, *, temperature):
-        found = bounds.logit_gradient(F, K, temperature=temperature)
-        return found._replace(sharp=found.sharp * factor)
+        stated = bounds.logit_gradient(F, K, temperature=temperature)
+        return stated._replace(sharp=stated.sharp * factor)
 
     return bound
 
 
 def two_thirds(F, K):
-    found = bounds.hessian_lipschitz(F, K)
-    return found._replace(paper=found.paper * (2 / 3) / (4 / (3 * math.sqrt(3))))
+    stated = bounds.hessian_lipschitz(F, K)
+    return stated._replace(paper=stated.paper * (2 / 3) / (4 / (3 * math.sqrt(3))))
 
 
 def rho_dropped(F, K):
-    found = bounds.hessian_lipschitz(replace(F, a=F.a * F.rho), K)
-    return found._replace(sharp=bounds.hessian_lipschitz(F, K).sharp)
+    stated = bounds.hessian_lipschitz(replace(F, a=F.a * F.rho), K)
+    return stated._replace(sharp=bounds.hessian_lipschitz(F, K).sharp)
 
 
 # margin -----------------------------------------------------------------------------------------
@@ -121,8 +121,8 @@ def concave_penalty(p, y, *, tau, kappa, nu):
 
 def changed_displacement(**factors):
     def limits(*args, **kwargs):
-        found = displacement.displacement_bounds(*args, **kwargs)
-        return found._replace(**{key: getattr(found, key) * x for key, x in factors.items()})
+        stated = displacement.displacement_bounds(*args, **kwargs)
+        return stated._replace(**{key: getattr(stated, key) * x for key, x in factors.items()})
 
     return limits
 

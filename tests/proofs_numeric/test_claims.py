@@ -6,7 +6,7 @@ One file, because all of it shares the programs of a claim: each is a compilatio
 import numpy as np
 import pytest
 
-from proofs_numeric import displacement, report, runner
+from proofs_numeric import check_table, displacement, runner
 from tests.proofs_numeric.mutations import MUTATIONS
 
 # where the regression cases and attained constants of a claim are; each K costs a compilation
@@ -34,7 +34,7 @@ def test_sharp_bounds_are_sharper_and_valid(claim, checked):
 
 @pytest.mark.parametrize("claim", TWO_BOUNDS)
 def test_medians_are_reported_for_every_claim_with_two_bounds(claim, checked):
-    medians = report.medians({claim: list(checked(claim, CLASSES[claim]))})
+    medians = check_table.median_sharpness({claim: list(checked(claim, CLASSES[claim]))})
     assert medians
     assert all(name.startswith(f"{claim}: ") for name in medians)
     if claim == "displacement":
@@ -45,7 +45,7 @@ def test_medians_are_reported_for_every_claim_with_two_bounds(claim, checked):
 def test_no_mutation_survives(mutation, checked):
     claim, K, changed = MUTATIONS[mutation]
     assert all(check.holds for check in checked(claim, K)), "the true claim must hold"
-    broken = [check for check in runner.CLAIMS[claim](K, **changed) if not check.holds]
+    broken = [check for check in runner.CLAIMS[claim].checks(K, **changed) if not check.holds]
     assert broken, f"{mutation} went unnoticed"
 
 
@@ -59,14 +59,14 @@ def test_cheap_claims_hold_for_a_hundred_classes(claim, checked):
 
 
 def only(checks, part):
-    (found,) = [check for check in checks if part in check.claim]
-    return found
+    (match,) = [check for check in checks if part in check.claim]
+    return match
 
 
 def test_the_global_minimum_is_found_and_the_local_one_reported(checked):
-    found = only(checked("displacement", 2), "global minimum is at x = 1")
-    assert "(0.75, 0.25)→0.78465 (f=0.1487823)" in found.how
-    assert "(1, 0)→1.00000 (f=0.1483034)" in found.how
+    check = only(checked("displacement", 2), "global minimum is at x = 1")
+    assert "(0.75, 0.25)→0.78465 (f=0.1487823)" in check.how
+    assert "(1, 0)→1.00000 (f=0.1483034)" in check.how
 
 
 def test_the_supremum_off_the_vertices_is_found(checked):
@@ -74,14 +74,14 @@ def test_the_supremum_off_the_vertices_is_found(checked):
 
 
 def test_the_counterexample(checked):
-    found = only(checked("improper", 2), "−0.308687")
-    assert found.holds
-    assert found.observed <= 1e-6
+    check = only(checked("improper", 2), "−0.308687")
+    assert check.holds
+    assert check.observed <= 1e-6
 
 
 def test_the_extremal_family_uses_one_minus_two_e(checked):
-    found = only(checked("displacement", 2), "√2β/m is attained")
-    np.testing.assert_allclose(found.ratio_to_paper, 1 - 2e-3, rtol=1e-6)
+    check = only(checked("displacement", 2), "√2β/m is attained")
+    np.testing.assert_allclose(check.ratio_to_paper, 1 - 2e-3, rtol=1e-6)
 
 
 def test_starts_are_the_target_the_centre_every_vertex_and_draws():

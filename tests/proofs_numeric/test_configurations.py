@@ -12,8 +12,9 @@ from proofs_numeric import configurations, experiment_metrics, instances
 
 
 def test_every_dataset_and_seed_has_its_metric():
-    assert set(experiment_metrics.CLASSES) == set(sources.NAMES)
-    names = [name for K in (2, 6, 10) for name in configurations.quadratics(K).names]
+    classes = experiment_metrics.dataset_classes()
+    assert set(classes) == set(sources.NAMES)
+    names = [name for K in set(classes.values()) for name in configurations.quadratics(K).names]
     for dataset, regimes in experiment_metrics.REGIMES.items():
         for regime in regimes:
             assert sum(f"CAPM {dataset} {regime} " in name for name in names) == 5
@@ -46,12 +47,12 @@ def test_the_penalty_is_the_catalogues():
 def test_filling_up_ridges_changes_nothing(K):
     F = instances.random_ridges(K, 0)
     p = np.full(K, 1 / K)
-    filled = instances.filled(F, 16)
+    filled = instances.fill_ridges(F, 16)
     assert filled.w.shape == (16, K)
     np.testing.assert_allclose(filled(jnp.asarray(p)), F(jnp.asarray(p)), rtol=1e-15)
 
 
-def test_only_and_named_find_by_name():
-    found = configurations.quadratics(3)
-    assert found.only("random").names == ("random metric 0", "random metric 1", "random metric 2")
-    np.testing.assert_array_equal(found.named("extremal: identity").A, np.eye(3))
+def test_select_and_get_look_up_names():
+    cases = configurations.quadratics(3)
+    assert cases.select("random").names == ("random metric 0", "random metric 1", "random metric 2")
+    np.testing.assert_array_equal(cases.get("extremal: identity").A, np.eye(3))

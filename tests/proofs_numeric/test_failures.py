@@ -10,7 +10,7 @@ import pytest
 from pgeom.geometry.convexity import Witness
 from pgeom.geometry.diagnosis import GeneratorReport
 from proofs_numeric import failures, numerics, user_float32
-from proofs_numeric.check import below
+from proofs_numeric.check import upper_bound
 
 
 def cubic(p):
@@ -27,9 +27,9 @@ def cubic(p):
 )
 def test_a_property_that_fails_has_its_witness(convex, divergence, says):
     witness = Witness(np.array([1.0, 0.0]), np.array([0.5, 0.5]), divergence)
-    said = failures.of_convexity(GeneratorReport(True, convex, False, witness, "by hand"))
-    assert said.startswith(says)
-    assert said.endswith("at η = [1., 0.], p = [0.5, 0.5]")
+    text = failures.explain_convexity(GeneratorReport(True, convex, False, witness, "by hand"))
+    assert text.startswith(says)
+    assert text.endswith("at η = [1., 0.], p = [0.5, 0.5]")
 
 
 @pytest.mark.parametrize(
@@ -41,9 +41,9 @@ def test_a_property_that_fails_has_its_witness(convex, divergence, says):
     ],
 )
 def test_a_bound_that_fails_was_searched_too_low(observed, sharp, says):
-    row = below("ℓ ≤ M", "nowhere", observed=observed, paper=2.0, sharp=sharp, how="by hand")
+    row = upper_bound("ℓ ≤ M", "nowhere", observed=observed, paper=2.0, sharp=sharp, how="by hand")
     assert not row.holds
-    assert failures.of_bound(row, "the largest loss").startswith(says)
+    assert failures.explain_upper_bound(row, "the largest loss").startswith(says)
 
 
 def test_each_float32_row_that_fails_says_so_and_where(monkeypatch):
@@ -59,9 +59,9 @@ def test_each_float32_row_that_fails_says_so_and_where(monkeypatch):
 
     monkeypatch.setattr(numerics, "library_loss", inexact)
     with jax.enable_x64(True):
-        found = user_float32.diagnostics(cubic, 2, M=6.0)
-    failed = [one for one in found if not one.check.holds]
-    assert {one.check.paper_label for one in found} == {"arithmetic in float32"}
+        rows = user_float32.diagnostics(cubic, 2, M=6.0)
+    failed = [one for one in rows if not one.check.holds]
+    assert {one.check.paper_label for one in rows} == {"arithmetic in float32"}
     assert len(failed) == 3
     assert all(one.failure.startswith("arithmetic in float32: the l") for one in failed)
     assert all(re.search(r"at 1 − p_y = 1e-0\d$", one.failure) for one in failed[:2])

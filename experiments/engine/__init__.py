@@ -1,0 +1,1 @@
+"""The machinery of the experiments: from a study to its records."""

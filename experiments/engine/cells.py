@@ -1,0 +1,77 @@
+"""A cell of a study made into the task of one member.
+
+>>> from pgeom.data import datasets
+>>> from pgeom.data.regimes import Regime
+>>> from pgeom.losses import catalogue
+>>> from pgeom.models.mlp import MLP
+>>> cancer = datasets.load("breast-cancer")
+>>> study = Study("noise", cancer, (), (0,), (catalogue.LOSSES["ce"],), MLP(30, 2))
+>>> prepared = prepare(study, Cell(Regime.parse("symmetric-20"), seed=0))
+>>> prepared.task.member.x.shape, 0.1 < prepared.noise.realised_rate < 0.3
+((341, 30), True)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.engine.study import Cell, Study
+from pgeom.data import regimes
+from pgeom.data.label_noise import NoisyLabels
+from pgeom.data.splits import Split
+from pgeom.geometry.class_structure import class_stats
+from pgeom.training.early_stopping import Rule
+from pgeom.training.epoch import Member
+from pgeom.training.placement import Task
+
+
+class PreparedCell(NamedTuple):
+    """A cell with its data.
+
+    The task's inputs are the validation examples followed by the test examples.
+    """
+
+    cell: Cell
+    split: Split
+    noise: NoisyLabels
+    task: Task
+
+
+def cell_stream(name: str, study: Study, cell: Cell, *more: int) -> np.random.Generator:
+    """The random stream of that name for a cell, which no loss and no setting changes."""
+    return regimes.stream(name, study.dataset.name, str(cell.regime), cell.seed, *more)
+
+
+def prepare(study: Study, cell: Cell, wanted: np.ndarray | None = None) -> PreparedCell:
+    """Split, thin or corrupt, standardise, and draw the random streams of a cell.
+
+    Args:
+      study: to which the cell belongs.
+      cell: a regime and a seed.
+      wanted: `[L]`, which losses to train; all of them by default.
+    """
+    split, noise = regimes.partition(study.dataset, cell.regime, cell.seed)
+    training, n = study.training, len(noise.labels)
+    steps = -(-n // training.batch_size)
+    member = Member(
+        x=split.train.features,
+        y=noise.labels,
+        validation_x=split.validation.features,
+        validation_y=split.validation.labels,
+        stats=class_stats(split.train.features, noise.labels, study.dataset.num_classes),
+        learning_rate=np.float32(training.learning_rate),
+        beta0=np.float32(training.beta0),
+        horizon=np.float32(training.epochs * steps),
+        stopping=Rule(*map(np.int32, training.stopping)),
+        dropout=cell_stream("dropout", study, cell).integers(2**32, size=2, dtype=np.uint32),
+    )
+    task = Task(
+        member=member,
+        initial=study.model.initial(cell_stream("init", study, cell)),
+        order=lambda epoch: (
+            cell_stream("order", study, cell, epoch).permutation(n).astype(np.int32)
+        ),
+        inputs=np.concatenate([split.validation.features, split.test.features]),
+        wanted=np.ones(len(study.losses), bool) if wanted is None else wanted,
+    )
+    return PreparedCell(cell, split, noise, task)

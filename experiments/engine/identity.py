@@ -1,0 +1,127 @@
+"""The identity of a run: a hash of all that determines its numbers.
+
+Dataset content, regime, seed, model, training, precision, what is measured, the loss's constants
+and what it computes. Versions of libraries and of this project are not part of it: they are
+recorded with each run, and reported where they differ.
+"""
+
+from dataclasses import asdict
+from functools import cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.engine.fingerprint import digest, fingerprint
+from experiments.engine.measures import example_shapes
+from experiments.engine.study import Cell, Study
+from pgeom.losses.spec import LossSpec
+from pgeom.models.model import Model
+from pgeom.training.epoch import logit_gradient
+from pgeom.types import Annealing, ClassStats
+
+LENGTH = 16  # hexadecimal digits of a hash
+EXAMPLES = 2  # rows in the shapes that functions are traced for
+
+
+class StudyIdentity(NamedTuple):
+    """Hashes of the parts of a study, and of each of its losses."""
+
+    parts: dict[str, str]
+    losses: tuple[str, ...]
+
+    def member(self, cell: Cell) -> str:
+        """The hash of what the runs of a cell share."""
+        return digest(self.parts, str(cell.regime), cell.seed)[:LENGTH]
+
+    def runs(self, cell: Cell) -> list[str]:
+        """The identities of a cell's runs, in the order of the losses."""
+        return [digest(self.member(cell), loss)[:LENGTH] for loss in self.losses]
+
+
+def identify(study: Study) -> StudyIdentity:
+    """The hashes of a study's parts under the present precision of JAX."""
+    model, now = study.model, precision()
+    parts = {
+        "dataset": study.dataset.digest,
+        "model": _model_digest(model, now),
+        "training": digest(asdict(study.training)),
+        "measure": _measure_digest(study, now),
+    }
+    hashes = {name: value[:LENGTH] for name, value in parts.items()}
+    losses = (_loss_digest(loss, model.inputs, model.classes, now) for loss in study.losses)
+    return StudyIdentity({**hashes, "precision": now}, tuple(value[:LENGTH] for value in losses))
+
+
+def describe(study: Study) -> dict[str, dict]:
+    """The parts of a study by their hashes, for a reader of the manifest."""
+    identity, dataset = identify(study), study.dataset
+    examples, features = dataset.features.shape
+    counted = {"examples": examples, "features": features, "classes": dataset.num_classes}
+    described = {
+        "dataset": {identity.parts["dataset"]: {"name": dataset.name, **counted}},
+        "model": {identity.parts["model"]: repr(study.model)},
+        "training": {identity.parts["training"]: asdict(study.training)},
+    }
+    described["loss"] = {
+        key: {"name": loss.name, "constants": dict(loss.constants)}
+        for key, loss in zip(identity.losses, study.losses, strict=True)
+    }
+    return described
+
+
+def precision() -> str:
+    """The precision that JAX computes in."""
+    products = jax.config.jax_default_matmul_precision or "default"
+    return f"{'float64' if jax.config.jax_enable_x64 else 'float32'}, {products} products"
+
+
+@cache
+def _loss_digest(loss: LossSpec, inputs: int, K: int, precision: str) -> str:
+    """The constants of a loss, and the gradient on the logits that the trainer takes of it."""
+
+    def gradient(stats, logits, labels, annealing):
+        return logit_gradient(loss.build(stats))(logits, labels, annealing)
+
+    number = jax.ShapeDtypeStruct((), jnp.float32)
+    arguments = (
+        ClassStats(_shape(K), _shape(K, inputs)),
+        _shape(EXAMPLES, K),
+        _shape(EXAMPLES, dtype=jnp.int32),
+        Annealing(_shape(dtype=jnp.int32), number, number),
+    )
+    return digest(dict(loss.constants), fingerprint(gradient, *arguments), precision)
+
+
+@cache
+def _model_digest(model: Model, precision: str) -> str:
+    """What a model computes with and without its masks, and a draw of its first parameters."""
+
+    def training(parameters, x, key):
+        return model.logits(parameters, x, model.masks(key, EXAMPLES))
+
+    parameters, x = _shape(model.size), _shape(EXAMPLES, model.inputs)
+    return digest(
+        fingerprint(training, parameters, x, jax.random.key(0)),
+        fingerprint(model.logits, parameters, x),
+        model.initial(np.random.default_rng(0)),
+        precision,
+    )
+
+
+def _measure_digest(study: Study, precision: str) -> str:
+    """What a study measures beyond the usual scores: nothing, seconds, or its own fields."""
+    if study.measure is None:
+        return digest("timed" if study.timed else "scores")
+    return _measured(study.measure, study.model, precision)
+
+
+@cache
+def _measured(measure, model: Model, precision: str) -> str:
+    arguments = (_shape(model.size), example_shapes(model), jax.random.key(0))
+    return digest(fingerprint(measure.one_run(model), *arguments), precision)
+
+
+def _shape(*dimensions: int, dtype=jnp.float32) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(dimensions, dtype)

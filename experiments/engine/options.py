@@ -1,0 +1,114 @@
+"""The options that every experiment shares, and the study that they ask for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from experiments.engine.study import Study
+from pgeom.data import datasets
+from pgeom.data.datasets import Dataset
+from pgeom.data.regimes import Regime, partition
+from pgeom.frontend.errors import UsageError
+from pgeom.frontend.names import choose, choose_all
+from pgeom.losses import catalogue
+from pgeom.losses.spec import LossSpec
+from pgeom.models.architectures import ARCHITECTURES
+from pgeom.training.settings import Training
+
+SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of every command."""
+
+    seeds: tuple[str, ...] = (str(SEEDS),)
+    """How many, as in 5 for the seeds 0 to 4, or a list, as in 0 3 7."""
+    epochs: int = Training.epochs
+    """Maximum epochs per run."""
+    model: str = "mlp"
+    """The model to train: mlp."""
+    devices: int | None = None
+    """How many devices to train on; all there are if not given."""
+    memory: float | None = None
+    """GiB that the members trained at once may take; a larger job is cut in pieces."""
+    distributed: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Be one of the processes of a job that Slurm, Open MPI, Kubernetes or Cloud TPU started."""
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Print the aggregated table as JSON, and nothing else, on stdout."""
+
+    def check(self, out: Path) -> None:
+        """Refuse values that no command can work with."""
+        if self.epochs < 1:
+            raise UsageError(f"--epochs must be at least 1, got {self.epochs}")
+        if self.memory is not None and not self.memory > 0:
+            raise UsageError(f"--memory must be positive, got {self.memory:g}")
+        if out.exists() and not out.is_dir():
+            raise UsageError(f"--out must be a folder, but {str(out)!r} is a file")
+
+
+Common = Annotated[Options, tyro.conf.OmitArgPrefixes]
+DEFAULTS = Options()
+
+
+def make_study(
+    name: str,
+    options: Options,
+    dataset: str,
+    *,
+    regimes: tuple[str, ...] = (),
+    losses: tuple[str, ...] = (),
+    known: Mapping[str, LossSpec] | None = None,
+) -> Study:
+    """The study that a command line asks for, or a UsageError; nothing is trained yet.
+
+    Args:
+      name: of the study.
+      options: common to every command.
+      dataset: a name of `datasets.BUILT_IN`.
+      regimes: as they print; the dataset's own if none are given.
+      losses: names of `known`; all of them if none are given.
+      known: the losses to choose from, by default the general ones of the catalogue.
+    """
+    known = catalogue.GENERAL if known is None else known
+    chosen = choose_all("loss", losses, known)
+    architecture = ARCHITECTURES[choose("model", options.model, ARCHITECTURES)]
+    data = datasets.load(dataset)
+    seeds = parse_seeds(options.seeds)
+    return Study(
+        name=name,
+        dataset=data,
+        regimes=_parse_regimes(regimes, data, seeds[0]),
+        seeds=seeds,
+        losses=tuple(known[loss] for loss in chosen),
+        model=architecture(data.features.shape[1], data.num_classes),
+        training=Training(epochs=options.epochs),
+    )
+
+
+def _parse_regimes(words: tuple[str, ...], dataset: Dataset, seed: int) -> tuple[Regime, ...]:
+    """The regimes asked for, each of which the dataset must allow; its own ones if none are."""
+    try:
+        regimes = tuple(dict.fromkeys(map(Regime.parse, words)))
+        for regime in regimes:
+            partition(dataset, regime, seed)
+    except ValueError as error:
+        raise UsageError(f"--regimes: {error}") from None
+    order = {regime: place for place, regime in enumerate(dataset.regimes)}
+    return tuple(sorted(regimes, key=lambda one: order.get(one, len(order)))) or dataset.regimes
+
+
+def parse_seeds(words: tuple[str, ...]) -> tuple[int, ...]:
+    """`("5",)` is the seeds 0 … 4; `("0", "7")` or `("7,",)` are the seeds themselves."""
+    text = " ".join(words)
+    try:
+        numbers = [int(word) for word in text.replace(",", " ").split()]
+    except ValueError:
+        raise UsageError(f"seeds must be a number or a list of numbers, got {text!r}") from None
+    counted = len(numbers) == 1 and "," not in text
+    if not numbers or min(numbers) < counted:
+        raise UsageError(f"seeds must be at least {int(counted)}, got {text!r}")
+    return tuple(range(numbers[0])) if counted else tuple(dict.fromkeys(numbers))

@@ -1,0 +1,68 @@
+"""The records of a study as a frame, and the logits of its runs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from experiments.engine.identity import identify
+from experiments.engine.records import Store
+from experiments.engine.study import Cell, Study
+from pgeom.data.regimes import Regime
+
+
+class TestLogits(NamedTuple):
+    """Test logits `[S, n, K]` by loss, and labels `[S, n]`, of S seeds."""
+
+    __test__ = False  # pytest takes the name for that of a test
+
+    dataset: str
+    regime: str
+    labels: np.ndarray
+    logits: dict[str, np.ndarray]
+
+
+def read_frame(study: Study, folder: Path) -> pd.DataFrame:
+    """The recorded runs of a study, one row per run, in the order of regimes, losses, seeds.
+
+    Whatever name a run was recorded under, it has the name and label of the study's loss.
+    """
+    records, identity, rows = Store(folder).records, identify(study), []
+    for cell in study.cells:
+        for loss, key in zip(study.losses, identity.runs(cell), strict=True):
+            if key in records:
+                names = {"loss": loss.name, "label": loss.label, "study": study.name}
+                rows.append({**records[key], **names})
+    frame = pd.DataFrame(rows)
+    for column, order in (("regime", study.regimes), ("loss", [x.name for x in study.losses])):
+        frame[column] = pd.Categorical(frame[column], list(map(str, order)), ordered=True)
+    return frame.sort_values(["regime", "loss", "seed"]).reset_index(drop=True)
+
+
+def read_frames(studies: Sequence[Study], folder: Path) -> pd.DataFrame:
+    """The runs of several studies; `study` tells them apart."""
+    frames = [read_frame(study, folder) for study in studies]
+    return pd.concat([frame.astype({"regime": str, "loss": str}) for frame in frames]).reset_index(
+        drop=True
+    )
+
+
+def read_logits(study: Study, regime: Regime, folder: Path) -> TestLogits:
+    """The test logits of every run of a study in one regime."""
+    store, identity = Store(folder), identify(study)
+    cells = [Cell(regime, seed) for seed in study.seeds]
+    arrays = [store.logits(member_name(study, identity.member(cell), cell)) for cell in cells]
+    runs = [identity.runs(cell) for cell in cells]
+    logits = {
+        loss.name: np.stack([one[keys[k]] for one, keys in zip(arrays, runs, strict=True)])
+        for k, loss in enumerate(study.losses)
+    }
+    labels = np.stack([one["labels"] for one in arrays])
+    return TestLogits(study.dataset.name, str(regime), labels, logits)
+
+
+def member_name(study: Study, member: str, cell: Cell) -> str:
+    """The name of the file of a member's logits."""
+    return f"{study.dataset.name}_{cell.regime}_{cell.seed}_{member}"

@@ -1,0 +1,52 @@
+"""A session: one call of a command, from checked options to the line that says what was done."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import jax
+from rich.console import Console
+
+from experiments.engine import devices
+from experiments.engine.jobs import JobStats, Machine, train_missing
+from experiments.engine.options import Options
+from experiments.engine.records import Store
+from experiments.engine.study import Study
+
+
+class Session:
+    """The machine of a command, and what it has spent so far."""
+
+    def __init__(self, options: Options, out: Path):
+        """Check the common options and set up JAX; nothing is written yet."""
+        self._begun = time.perf_counter()
+        options.check(out)
+        if options.distributed:
+            devices.join_processes(options.devices)
+        available = devices.prepare_devices(options.devices)
+        # where stdout is for JSON, print on stderr; and of several processes only one prints
+        self.console = Console(stderr=options.json, quiet=jax.process_index() > 0)
+        self.machine = Machine(available, self.console, options.memory)
+        self.json, self.out = options.json, out
+        self.stats, self.requested = JobStats(), 0
+
+    def train(self, *studies: Study, folder: Path | None = None) -> None:
+        """Train what is missing of each study in a folder, by default that of the command."""
+        for study in studies:
+            self.requested += study.runs
+            self.stats += train_missing(study, Store(folder or self.out), self.machine)
+
+    def finish(self, show: Callable[[], Sequence[Path]]) -> None:
+        """Show the results, in the process that writes, and say where everything is."""
+        if not self.machine.is_primary:
+            return
+        self.out.mkdir(parents=True, exist_ok=True)
+        files = ", ".join(path.name for path in show())
+        reused = self.requested - self.stats.runs
+        self.console.print(
+            f"{self.stats.runs} runs trained, {reused} reused; compiled in "
+            f"{self.stats.compiling:.1f} s, trained in {self.stats.training:.1f} s, "
+            f"{time.perf_counter() - self._begun:.1f} s in total; written to {self.out}: {files}",
+            soft_wrap=True,
+            highlight=False,
+        )

@@ -1,0 +1,57 @@
+"""A study: all that a set of runs has in common, as one value.
+
+>>> from pgeom.data import datasets
+>>> from pgeom.losses import catalogue
+>>> from pgeom.models.mlp import MLP
+>>> cancer = datasets.load("breast-cancer")
+>>> losses = (catalogue.LOSSES["ce"], catalogue.LOSSES["hpg"])
+>>> study = Study("noise", cancer, cancer.regimes, (0, 1), losses, MLP(30, 2))
+>>> len(study.cells), study.runs
+(6, 12)
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from experiments.engine.measures import Measure
+from pgeom.data.datasets import Dataset
+from pgeom.data.regimes import Regime
+from pgeom.losses.spec import LossSpec
+from pgeom.models.model import Model
+from pgeom.training.settings import PROTOCOL, Training
+
+
+class Cell(NamedTuple):
+    """A regime and a seed of a study: what the runs of one member share."""
+
+    regime: Regime
+    seed: int
+
+
+@dataclass(frozen=True)
+class Study:
+    """Runs that one compiled program trains: every loss in every regime with every seed.
+
+    Attributes:
+      name: tells it from its variants, as in "no early stopping".
+      measure: what else to record of each run.
+      timed: whether to train each run alone on one device and record its seconds.
+    """
+
+    name: str
+    dataset: Dataset
+    regimes: tuple[Regime, ...]
+    seeds: tuple[int, ...]
+    losses: tuple[LossSpec, ...]
+    model: Model
+    training: Training = PROTOCOL
+    measure: Measure | None = None
+    timed: bool = False
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [Cell(regime, seed) for regime in self.regimes for seed in self.seeds]
+
+    @property
+    def runs(self) -> int:
+        return len(self.cells) * len(self.losses)

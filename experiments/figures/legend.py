@@ -1,0 +1,79 @@
+"""How each loss of a study is drawn: its label, family, colour and marker, the same everywhere.
+
+>>> from pgeom.losses.catalogue import LOSSES
+>>> entries = legend([LOSSES["ce"], LOSSES["hpg"]])
+>>> entries["hpg"].label, entries["hpg"].marker
+('HPG', '*')
+>>> {family: [entry.name for entry in shown] for family, shown in by_family(entries).items()}
+{'Proper scores': ['ce', 'hpg']}
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import cycle
+from typing import Any, NamedTuple
+
+from experiments.tables.paired_tests import REFERENCE
+from pgeom.losses.spec import Look, LossSpec
+
+# for losses that bring no look of their own: Tol's muted colours, with markers few others use
+SPARE = [
+    Look(colour, marker)
+    for colour, marker in zip(
+        ("#EE7733", "#0077BB", "#CC3311", "#33BBEE", "#EE3377", "#009988"),
+        ("8", "H", "1", "2", "3", "4"),
+        strict=True,
+    )
+]
+
+
+class Entry(NamedTuple):
+    """One loss in a legend."""
+
+    name: str
+    label: str
+    family: str
+    colour: str
+    marker: str
+    candidate: bool
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """Arguments of a matplotlib line."""
+        look = {"color": self.colour, "marker": self.marker, "markersize": 4}
+        return {**look, "label": self.label}
+
+
+Legend = dict[str, Entry]
+"""The entries of a study's losses by name, in its order."""
+
+
+def legend(losses: Sequence[LossSpec]) -> Legend:
+    """The entries of these losses; those without a look are given one that is still free."""
+    spare = cycle(SPARE)
+    entries = {}
+    for loss in losses:
+        look = loss.look or next(spare)
+        entries[loss.name] = Entry(loss.name, loss.label, loss.family, *look, loss.candidate)
+    return entries
+
+
+def by_family(entries: Legend, losses: Iterable[str] | None = None) -> dict[str, list[Entry]]:
+    """The families of which there is a loss, each behind cross-entropy, or else that alone.
+
+    Args:
+      entries: of a study.
+      losses: names to restrict them to.
+    """
+    shown = [entry for entry in entries.values() if losses is None or entry.name in set(losses)]
+    reference = [entry for entry in shown if entry.name == REFERENCE]
+    families: dict[str, list[Entry]] = {}
+    for entry in shown:
+        if entry not in reference:
+            families.setdefault(entry.family, [*reference]).append(entry)
+    return families or {entry.family: [entry] for entry in reference}
+
+
+def present(entries: Legend, frame) -> list[Entry]:
+    """The entries of which the frame has runs."""
+    recorded = set(frame["loss"])
+    return [entry for entry in entries.values() if entry.name in recorded]

@@ -1,0 +1,1 @@
+"""Tables: made from frames of records, never from training."""

@@ -1,0 +1,60 @@
+"""Tables as LaTeX, in the form of the paper's: booktabs, the best of a column in bold.
+
+>>> escape("40% of β₀ ± 1_a ↑")
+'40\\\\% of $\\\\beta$$_0$ $\\\\pm$ 1\\\\_a $\\\\uparrow$'
+"""
+
+from experiments.tables.grid import Grid
+
+SIGNS = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "%&_#${}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "Δ": r"$\Delta$",
+    "≤": r"$\leq$",
+    "×": r"$\times$",
+    "√": r"$\surd$",
+    "−": "$-$",
+    "–": "--",
+    "β": r"$\beta$",
+    "₀": "$_0$",
+    "|": r"$|$",
+}
+
+
+def escape(text: str) -> str:
+    """Plain text as LaTeX source."""
+    return "".join(SIGNS.get(sign, sign) for sign in text)
+
+
+def to_latex(grid: Grid, label: str) -> str:
+    """A grid as a table float with the paper's label."""
+    lines = [
+        r"\begin{table}[t]",
+        rf"\caption{{{escape(_sentence(grid))}}}",
+        rf"\label{{tab:{label}}}",
+        r"\centering\small",
+        rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}",
+        r"\toprule",
+        _row([escape(name) for name in grid.header]),
+        r"\midrule",
+    ]
+    for row, texts in enumerate(grid.rows):
+        marked = (
+            rf"\textbf{{{escape(text)}}}" if (row, column) in grid.best else escape(text)
+            for column, text in enumerate(texts)
+        )
+        lines.append(_row(marked))
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _sentence(grid: Grid) -> str:
+    return ". ".join([grid.title[:1].upper() + grid.title[1:], *grid.footnotes]) + "."
+
+
+def _row(texts) -> str:
+    return " & ".join(texts) + r"\\"

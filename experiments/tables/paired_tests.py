@@ -1,0 +1,62 @@
+"""Each loss against cross-entropy on matched seeds."""
+
+import numpy as np
+import pandas as pd
+
+from experiments.tables.grid import Grid
+from experiments.tables.summary import version_notes
+from pgeom.evaluation.significance import holm, paired_wilcoxon
+from pgeom.frontend.numbers import p_value
+
+REFERENCE = "ce"
+
+
+def significance(frame: pd.DataFrame, title: str, regime: str) -> Grid | None:
+    """Exact Wilcoxon tests against cross-entropy, Holm-corrected.
+
+    None where cross-entropy is not among the losses, or nothing else is.
+    """
+    frame = frame[frame["regime"] == regime]
+    labels = dict(zip(frame["loss"], frame["label"], strict=True))
+    losses = [loss for loss in labels if loss != REFERENCE]
+    if REFERENCE not in labels or not losses:
+        return None
+    header, columns = ["Loss"], [[labels[loss] for loss in losses]]
+    for metric, name in (("accuracy", "acc"), ("nll", "NLL")):
+        pivot = frame.pivot(index="seed", columns="loss", values=metric).astype(np.float32)
+        header += [f"Δ{name}", "p", "Holm", "floor"]
+        columns += _columns(pivot, losses)
+    pairs = frame["seed"].nunique()
+    notes = [
+        "p: exact two-sided Wilcoxon on matched seeds; Holm: corrected over the losses",
+        f"floor: the least p that the pairs which differ could give; {_floor(pairs)}",
+    ]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return Grid(f"{title}: against CE", header, rows, set(), notes + version_notes(frame))
+
+
+def _columns(pivot: pd.DataFrame, losses: list[str]) -> list[list[str]]:
+    """Mean difference, p, corrected p and least attainable p of every loss."""
+    tests = [_compare(pivot[loss], pivot[REFERENCE]) for loss in losses]
+    known = [place for place, test in enumerate(tests) if test is not None]
+    adjusted = dict(zip(known, holm([tests[k].p_value for k in known]), strict=True))
+    return [
+        [f"{(pivot[loss] - pivot[REFERENCE]).mean():+.3f}" for loss in losses],
+        ["–" if test is None else p_value(test.p_value) for test in tests],
+        [p_value(adjusted[k]) if k in adjusted else "–" for k in range(len(tests))],
+        ["–" if test is None else p_value(test.attainable) for test in tests],
+    ]
+
+
+def _compare(values: pd.Series, reference: pd.Series):
+    """The test of one loss, or None where a run has no number to compare."""
+    if values.isna().any() or reference.isna().any():
+        return None
+    return paired_wilcoxon(values.to_numpy(), reference.to_numpy())
+
+
+def _floor(pairs: int) -> str:
+    least = 2.0 / 2**pairs
+    if least > 0.05:
+        return f"with {pairs} pairs at best {least:.4g}, so the comparison is descriptive"
+    return f"with {pairs} pairs at best {least:.4g}"

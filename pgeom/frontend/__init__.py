@@ -1,0 +1,1 @@
+"""What a person types and sees: shared by every command of the project."""

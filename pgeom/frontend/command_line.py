@@ -1,0 +1,102 @@
+"""Run a typed function as a command line whose errors are one line each.
+
+    def main(dataset: str = "digits") -> None: ...
+
+    run(main, "experiments.noise")  # python -m experiments.noise --dataset digits
+"""
+
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Callable
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, NoReturn
+
+import tyro
+
+from pgeom.frontend.errors import UsageError
+
+BAD_INPUT, INTERRUPTED = 2, 130  # exit codes
+INTERRUPTION = "interrupted: finished runs are kept, rerun to resume"
+
+
+def run(
+    main: Callable[..., int | None], name: str, *, on_interrupt: str = INTERRUPTION
+) -> NoReturn:
+    """Parse `sys.argv` for a typed `main`, call it, and exit with the code it returns.
+
+    Bad arguments and a `UsageError` are one line on standard error and exit code 2; Ctrl-C is one
+    line and exit code 130.
+
+    Args:
+      main: the command; None means exit code 0.
+      name: of the module, as in `python -m name`.
+      on_interrupt: what Ctrl-C prints.
+    """
+    try:
+        sys.exit(_parse(main, f"python -m {name}")())
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        print(on_interrupt, file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def make_folder(path: Path, *, option: str) -> Path:
+    """The folder at `path`, made if it is missing.
+
+    Args:
+      path: of the folder.
+      option: the option that takes it, to begin the message with.
+
+    Raises:
+      UsageError: if it cannot be made, as where a file is in the way.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror
+        raise UsageError(f"{option}: cannot make the folder {str(path)!r}: {reason}") from error
+    return path
+
+
+def _parse(main: Callable[..., int | None], program: str) -> Callable[[], int | None]:
+    """`main` with the arguments of the command line, not yet called.
+
+    Parsing ends before `main` begins, so that nothing `main` prints or raises is taken for tyro's.
+    """
+
+    @wraps(main)
+    def bind(*arguments: Any, **options: Any) -> Callable[[], int | None]:
+        return partial(main, *arguments, **options)
+
+    box = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(box):
+            return tyro.cli(bind, prog=program)
+    except SystemExit as stop:
+        if stop.code != BAD_INPUT:  # --help
+            raise
+        raise UsageError(_flatten(box.getvalue())) from None
+
+
+def _flatten(box: str) -> str:
+    """The message in the box that tyro draws about bad arguments, as one line without help texts.
+
+    The box is read because tyro 1.0 has no public hook for its errors: the one in `tyro._errors` is
+    private, may change in any release, and leaves out the options that the user may have meant.
+    """
+    plain = re.sub(r"\x1b\[[\d;]*m", "", box)  # the colours of a terminal
+    inside = [line[1:-1] for line in plain.splitlines()[1:-1]]
+    sections = re.split(r"^ *[─-]+ *$", "\n".join(inside), flags=re.MULTILINE)
+    messages = [_join_outer_lines(part) for part in sections if "Argument helptext:" not in part]
+    return "; ".join(messages)
+
+
+def _join_outer_lines(section: str) -> str:
+    """Leaves out what is indented by eight columns or more: help texts of options."""
+    lines = [line for line in section.splitlines() if not line.startswith(" " * 8)]
+    return " ".join(" ".join(lines).split()).rstrip(".")

@@ -1,0 +1,92 @@
+"""The paper's three objectives with the constants of the protocol: CAPM, HPG and APMS.
+
+The paper states none of the constants marked ◇; they were fitted to its published tables.
+
+>>> hpg_generator(3).w.shape
+(4, 3)
+"""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgeom.geometry.bregman import bregman_score
+from pgeom.geometry.class_structure import capm_matrix
+from pgeom.geometry.curvature import match_curvature
+from pgeom.geometry.generators import Hyperbolic, Quadratic, hyperbolic
+from pgeom.losses import proper
+from pgeom.losses.spec import steady
+from pgeom.types import CatalogueLoss, ClassStats
+
+GEOMETRY_SEED = 2025  # fixed, and independent of every data and model seed
+MEAN_CURVATURE = 2.0  # ◇ the common target of CAPM and HPG, that of the Brier score
+
+CAPM = {  # ◇
+    "lam": 1.0,
+    "gamma": 1.0,
+    "delta": 0.2,
+    "low_rank": True,
+    "mean_curvature": MEAN_CURVATURE,
+}
+HPG = {"ridges": 4, "mean_curvature": MEAN_CURVATURE}  # ◇
+MARGIN = {"tau": 0.1, "kappa": 0.2, "nu": 0.1}  # ◇ of APMS
+
+
+def capm(stats: ClassStats, **constants) -> CatalogueLoss:
+    """CAPM, with the matrix of this training partition."""
+    return steady(proper.on_logits(bregman_score(capm_generator(stats, **constants))))
+
+
+def hpg(stats: ClassStats, **constants) -> CatalogueLoss:
+    """HPG: its geometry depends on the number of classes alone."""
+    F = hpg_generator(stats.counts.shape[0], **constants)
+    return steady(proper.on_logits(bregman_score(F)))
+
+
+def apms(
+    stats: ClassStats, *, ridges: int, mean_curvature: float, **margin: float
+) -> CatalogueLoss:
+    """APMS on the HPG core, annealed linearly."""
+    F = hpg_generator(stats.counts.shape[0], ridges=ridges, mean_curvature=mean_curvature)
+
+    def loss(logits, labels, annealing):
+        schedule = {"beta0": annealing.beta0, "horizon": annealing.horizon}
+        return proper.apms(F, **margin, **schedule)(logits, labels, annealing.step)
+
+    return loss
+
+
+def capm_generator(stats: ClassStats, **changes) -> Quadratic:
+    """CAPM's generator with the protocol's constants, or with some of them changed."""
+    constants = {**CAPM, **changes}
+    K = stats.counts.shape[0]
+    factor = low_rank_factor(K) if constants["low_rank"] else np.zeros((K, 0))
+    constants["low_rank"] = jnp.asarray(factor, stats.centroids.dtype)
+    # definite by construction: no need to look at A, which is traced in the trainer
+    return Quadratic(capm_matrix(stats, **constants))
+
+
+def low_rank_factor(K: int) -> np.ndarray:
+    """CAPM's B `[K, r]` = 0.2·N(0, 1)/√r with r = min(4, K) ◇."""
+    rank = min(4, K)
+    draws = np.random.default_rng([GEOMETRY_SEED, 0, K]).standard_normal((K, rank))
+    return 0.2 * draws / np.sqrt(rank)
+
+
+@cache
+def hpg_generator(
+    K: int, *, ridges: int = HPG["ridges"], mean_curvature: float = MEAN_CURVATURE
+) -> Hyperbolic:
+    """HPG's generator: ◇ λ = 1, a = ρ = 0.25, random unit w, ridges through the centre."""
+    w = np.random.default_rng([GEOMETRY_SEED, 1, K]).standard_normal((ridges, K))
+    w = w / np.linalg.norm(w, axis=1, keepdims=True)
+    # a constant, also where a builder is being traced, and the same one in either precision
+    with jax.ensure_compile_time_eval(), jax.enable_x64(False):
+        F = hyperbolic(lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
+        key = jax.random.key(GEOMETRY_SEED)
+        # jitted, and the key an argument, to compile one small program and not one per operation
+        match = jax.jit(lambda F, key: match_curvature(F, K, target=mean_curvature, key=key))
+        F = match(F, key)
+        return jax.tree.map(np.asarray, F)  # an array of JAX would remember the mesh it met first

@@ -1,0 +1,73 @@
+"""A loss as a value: what it computes, its constants, and how it is shown.
+
+Everything that a study, a table or a figure needs to know about a loss is here, so that a new
+loss is one value:
+
+>>> from pgeom.losses import catalogue
+>>> gce = catalogue.LOSSES["gce"]
+>>> gce.label, gce.family, dict(gce.constants)
+('GCE', 'Noise-robust', {'q': 0.7})
+>>> gentle = gce.variant("gce-0.2", "GCE, q = .2", q=0.2)
+>>> dict(gentle.constants)
+{'q': 0.2}
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from pgeom.types import CatalogueLoss, ClassStats
+
+
+class Look(NamedTuple):
+    """The colour and the marker of a loss, the same in every figure."""
+
+    colour: str
+    marker: str
+
+
+@dataclass(frozen=True)
+class LossSpec:
+    """A loss of a study. Two that compute the same are equal, whatever they are called.
+
+    Attributes:
+      name: how the command line and the records call it.
+      label: how tables and figures call it.
+      family: the losses that figures show side by side.
+      make: `make(stats, **constants)` gives the loss; it may be called inside a traced function.
+      constants: the loss's own, by name; they are part of the identity of a run.
+      look: None leaves the choice to the figures.
+      candidate: whether the loss is under study, and not one of those it is compared with.
+    """
+
+    name: str = field(compare=False)
+    label: str = field(compare=False)
+    family: str = field(compare=False)
+    make: Callable[..., CatalogueLoss]
+    constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    look: Look | None = field(default=None, compare=False)
+    candidate: bool = field(default=False, compare=False)
+
+    def build(self, stats: ClassStats) -> CatalogueLoss:
+        """The loss for the class statistics of one training partition."""
+        return self.make(stats, **self.constants)
+
+    def variant(self, name: str, label: str, **constants) -> "LossSpec":
+        """The same loss under another name, with some constants changed."""
+        return replace(self, name=name, label=label, constants={**self.constants, **constants})
+
+
+def from_logits(loss: Callable) -> Callable[..., CatalogueLoss]:
+    """The `make` of a loss `loss(logits, labels, **constants)` that needs no class statistics."""
+    return lambda stats, **constants: steady(partial(loss, **constants))
+
+
+def from_counts(loss: Callable) -> Callable[..., CatalogueLoss]:
+    """The `make` of a loss `loss(logits, labels, *, class_counts, **constants)`."""
+    return lambda stats, **constants: steady(partial(loss, class_counts=stats.counts, **constants))
+
+
+def steady(loss: Callable) -> CatalogueLoss:
+    """A loss that does not change over training, in the form of one that may."""
+    return lambda logits, labels, annealing: loss(logits, labels)

@@ -1,0 +1,1 @@
+"""Models: from inputs to logits, as functions of one parameter vector."""

@@ -1,0 +1,57 @@
+"""What the trainer asks of a model.
+
+A model is a frozen value, made for so many inputs and classes. Its parameters travel as one
+vector, so that an optimiser step is a handful of fused operations.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Float32
+
+Masks = Any
+"""A pytree of arrays `[n, ...]`: whatever a model draws for n examples while it is trained."""
+
+
+class Model(Protocol):
+    """A network of fixed shape. Equal models are hashable and compile once."""
+
+    @property
+    def inputs(self) -> int:
+        """How many features an example has, d."""
+        ...
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many parameters it has, P."""
+        ...
+
+    @property
+    def activations(self) -> int:
+        """How many numbers per example a forward pass holds, to budget memory."""
+        ...
+
+    def initial(self, rng: np.random.Generator) -> Float32[np.ndarray, " P"]:
+        """The first parameters, drawn on the host."""
+        ...
+
+    def masks(self, key: jax.Array, n: int) -> Masks:
+        """The random draws of one epoch for n examples, such as dropout masks."""
+        ...
+
+    def logits(
+        self, parameters: Float[Array, " P"], x: Float[Array, "n d"], masks: Masks = None
+    ) -> Float[Array, "n K"]:
+        """Logits, with masks while training and without them afterwards."""
+        ...
+
+
+Architecture = Callable[[int, int], Model]
+"""`architecture(inputs, classes)`: the model for a dataset."""

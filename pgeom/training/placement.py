@@ -1,0 +1,172 @@
+"""Placement: the members that one call of the program trains, on the devices of a mesh."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from pgeom.losses.spec import LossSpec
+from pgeom.models.model import Model
+from pgeom.training import early_stopping, epoch as one_epoch
+from pgeom.training.epoch import Member, Run
+from pgeom.training.settings import Optimiser
+from pgeom.types import ClassStats
+
+AXIS = "members"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that is compiled in: another setup is another program.
+
+    The members of a device are trained one after another, which is fastest on a CPU, where a
+    stopped run then costs nothing; or `batched`, in one vmapped program, for an accelerator.
+    """
+
+    model: Model
+    losses: tuple[LossSpec, ...]
+    batch_size: int
+    optimiser: Optimiser
+    devices: int
+    members_per_device: int = 1
+    batched: bool = False
+
+    @property
+    def group_size(self) -> int:
+        """How many members one call trains."""
+        return self.devices * self.members_per_device
+
+
+class Task(NamedTuple):
+    """A member with what only the host knows of it.
+
+    `initial` is its first parameter vector, shared by all its losses; `order(epoch)` its batch
+    order `[n]` in an epoch; `inputs [m, d]` what to predict once it is trained; `wanted [L]` which
+    of its losses to train.
+    """
+
+    member: Member
+    initial: np.ndarray
+    order: Callable[[int], np.ndarray]
+    inputs: np.ndarray
+    wanted: np.ndarray
+
+
+class Sizes(NamedTuple):
+    """How many examples a task has; its other dimensions are the model's."""
+
+    train: int
+    validation: int
+    inputs: int
+
+
+def task_sizes(task: Task) -> Sizes:
+    return Sizes(len(task.member.y), len(task.member.validation_y), len(task.inputs))
+
+
+def shard_members(devices: int) -> NamedSharding:
+    """Members spread over so many devices."""
+    return NamedSharding(Mesh(np.array(jax.devices()[:devices]), (AXIS,)), PartitionSpec(AXIS))
+
+
+def member_bytes(setup: Setup, sizes: Sizes) -> int:
+    """Upper bound on the memory that one member takes on its device.
+
+    What it holds of the member, twice, because a run's old state may outlive its new one; and an
+    epoch's shuffled inputs, masks and activations with their gradients.
+    """
+    held = shapes(replace(setup, devices=1, members_per_device=1), sizes, shard_members(1))
+    working = 4 * sizes.train * setup.model.activations * np.dtype(np.float32).itemsize
+    return working + 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
+
+
+def shapes(setup: Setup, sizes: Sizes, sharding: NamedSharding):
+    """The shapes of a group's members, orders, runs and inputs."""
+    d, K = setup.model.inputs, setup.model.classes
+    n, v, m = sizes
+
+    def shape(*dimensions, dtype=jnp.float32):
+        return jax.ShapeDtypeStruct((setup.group_size, *dimensions), dtype, sharding=sharding)
+
+    whole = shape(dtype=jnp.int32)
+    members = Member(
+        x=shape(n, d),
+        y=shape(n, dtype=jnp.int32),
+        validation_x=shape(v, d),
+        validation_y=shape(v, dtype=jnp.int32),
+        stats=ClassStats(shape(K), shape(K, d)),
+        learning_rate=shape(),
+        beta0=shape(),
+        horizon=shape(),
+        stopping=early_stopping.Rule(whole, whole),
+        dropout=shape(2, dtype=jnp.uint32),
+    )
+    parameters = jax.ShapeDtypeStruct((setup.model.size,), jnp.float32)
+    run = jax.eval_shape(lambda p: one_epoch.start(p, setup.optimiser), parameters)
+    losses = len(setup.losses)
+    runs = jax.tree.map(lambda leaf: shape(losses, *leaf.shape, dtype=leaf.dtype), run)
+    return members, shape(n, dtype=jnp.int32), runs, shape(m, d)
+
+
+class Group(NamedTuple):
+    """The arrays of the members that are trained together; `orders(epoch)` are batch orders."""
+
+    members: Member
+    runs: Run
+    inputs: jax.Array
+    orders: Callable[[int], jax.Array]
+
+
+def assemble(tasks: Sequence[Task], setup: Setup, sharding: NamedSharding) -> Group:
+    """The tasks on their devices, padded with stopped copies of the last one."""
+    idle = tasks[-1]._replace(wanted=np.zeros(len(setup.losses), bool))
+    padded = [*tasks, *[idle] * (setup.group_size - len(tasks))]
+
+    def sharded(member_array, like):
+        """An array of which this process makes only what its own devices hold."""
+
+        def part(index):
+            return np.stack([member_array(place) for place in range(setup.group_size)[index[0]]])
+
+        return jax.make_array_from_callback((setup.group_size, *np.shape(like)), sharding, part)
+
+    def put(*leaves):
+        return sharded(lambda place: np.asarray(leaves[place]), leaves[0])
+
+    blank = _blank_run(setup.model.size, setup.optimiser)
+    runs = [_first_runs(blank, task) for task in padded]
+    return Group(
+        members=jax.tree.map(put, *[task.member for task in padded]),
+        runs=jax.tree.map(put, *runs),
+        inputs=put(*[task.inputs for task in padded]),
+        orders=lambda epoch: sharded(lambda place: padded[place].order(epoch), tasks[0].member.y),
+    )
+
+
+@cache
+def _blank_run(size: int, optimiser: Optimiser) -> Run:
+    """A run of zeros before its first epoch, made once, on the host."""
+    begin = jax.jit(lambda parameters: one_epoch.start(parameters, optimiser))
+    return jax.tree.map(np.asarray, begin(np.zeros(size, np.float32)))
+
+
+def _first_runs(blank: Run, task: Task) -> Run:
+    """The runs `[L, ...]` of a task before the first epoch; those not wanted have stopped."""
+    best = blank.best._replace(parameters=task.initial)
+    run = blank._replace(parameters=task.initial, best=best)
+    losses = len(task.wanted)
+    runs = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (losses, *np.shape(leaf))), run)
+    return runs._replace(stopping=runs.stopping._replace(stopped=~task.wanted))
+
+
+def fetch(value: jax.Array) -> np.ndarray:
+    """An array of a group on this host, also where other processes hold parts of it."""
+    if value.is_fully_addressable:
+        return np.asarray(value)
+    return np.asarray(multihost_utils.process_allgather(value, tiled=True))

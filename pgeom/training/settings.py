@@ -1,0 +1,56 @@
+"""How a run is trained: every constant, as one value.
+
+The paper states none of the constants marked ◇; they were fitted to its published tables.
+
+>>> Training().batch_size, Training().stopping
+(512, Rule(minimum=12, patience=8))
+"""
+
+from dataclasses import dataclass
+
+import optax
+
+from pgeom.training.early_stopping import PAPER, Rule
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """AdamW with clipping; the learning rate is apart, because it is data of a member."""
+
+    clip: float = 5.0  # the global norm of a run's gradient
+    b1: float = 0.9
+    b2: float = 0.999
+    eps: float = 1e-8
+    weight_decay: float = 1e-4  # ◇ on all parameters
+
+    def transformation(self) -> optax.GradientTransformation:
+        """The direction of a step, before it is multiplied by minus the learning rate."""
+        return optax.chain(
+            optax.clip_by_global_norm(self.clip),
+            optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps),
+            optax.add_decayed_weights(self.weight_decay),
+        )
+
+
+@dataclass(frozen=True)
+class Training:
+    """The settings of a run, part of its identity.
+
+    Attributes:
+      epochs: maximum epochs per run.
+      batch_size: the last batch of an epoch has what is left.
+      learning_rate: of AdamW.
+      beta0: the initial coefficient of APMS, which falls to zero over the planned steps.
+      stopping: when to stop early.
+      optimiser: everything of AdamW but the learning rate.
+    """
+
+    epochs: int = 45
+    batch_size: int = 512  # ◇
+    learning_rate: float = 1e-3
+    beta0: float = 0.2  # ◇
+    stopping: Rule = PAPER
+    optimiser: Optimiser = Optimiser()
+
+
+PROTOCOL = Training()

@@ -1,0 +1,98 @@
+"""A typed function as a command: exit codes, and one line for whatever goes wrong."""
+
+import io
+import sys
+from typing import Annotated, Literal
+
+import pytest
+import tyro
+
+from pgeom.frontend.command_line import make_folder, run
+from pgeom.frontend.errors import UsageError
+
+
+def main(
+    classes: Annotated[tuple[int, ...], tyro.conf.arg(metavar="K…")] = (),
+    mode: Literal["good", "fail", "refuse", "interrupt", "silent"] = "good",
+) -> int | None:
+    """An example of a command.
+
+    Args:
+      classes: Numbers of classes, explained at such length that the help text of this option needs
+        a second line wherever it is printed.
+      mode: What happens.
+    """
+    if mode == "refuse":
+        raise UsageError("mode must not be 'refuse'")
+    if mode == "interrupt":
+        raise KeyboardInterrupt
+    print("called with", *classes)
+    return {"good": 0, "fail": 1}.get(mode)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """`command(*arguments)`: the exit code, standard output and standard error."""
+
+    def execute(*arguments, **options):
+        monkeypatch.setattr(sys, "argv", ["example", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            run(main, "examples.one", **options)
+        return stop.value.code or 0, *capsys.readouterr()
+
+    return execute
+
+
+@pytest.mark.parametrize(("mode", "code"), [("good", 0), ("fail", 1), ("silent", 0)])
+def test_the_returned_number_is_the_exit_code(mode, code, command):
+    assert command("--mode", mode, "--classes", "2", "3") == (code, "called with 2 3\n", "")
+
+
+def test_a_usage_error_is_one_line_and_code_two(command):
+    assert command("--mode", "refuse") == (2, "", "error: mode must not be 'refuse'\n")
+
+
+def test_an_interruption_is_one_line_and_code_130(command):
+    line = "interrupted: finished runs are kept, rerun to resume\n"
+    assert command("--mode", "interrupt") == (130, "", line)
+    assert command("--mode", "interrupt", on_interrupt="stopped") == (130, "", "stopped\n")
+
+
+@pytest.mark.parametrize("terminal", [False, True])  # where tyro draws its box in colour
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])  # and with which characters
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--clases", "3"], ["Unrecognized options: --clases, 3; ", "--classes K…"]),
+        (["--classes", "two"], ["--classes", "['two']"]),
+        (["--mode", "bad"], ["'bad'", "--mode", "('good', 'fail', "]),
+        (["--mode"], ["'--mode'"]),
+    ],
+)
+def test_bad_arguments_are_one_line(arguments, says, terminal, encoding, command, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    stdout.isatty = lambda: terminal
+    monkeypatch.setattr(sys, "stdout", stdout)
+    code, out, err = command(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ") and err.count("\n") == 1
+    assert [part for part in says if part not in err] == [], err
+    assert err.endswith("python -m examples.one --help\n")
+    assert "at such length" not in err
+    assert not set(err) & set("\x1b╭╮╰╯│─")
+
+
+def test_help_is_printed_in_full(command):
+    code, out, err = command("--help")
+    assert (code, err) == (0, "")
+    assert "usage: python -m examples.one" in out and "at such length" in out
+
+
+def test_a_folder_is_made_unless_a_file_is_in_the_way(tmp_path):
+    assert make_folder(tmp_path / "a" / "b", option="--out").is_dir()
+    assert make_folder(tmp_path / "a", option="--out").is_dir()
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(UsageError, match=r"^--out: cannot make the folder '"):
+            make_folder(path, option="--out")

@@ -70,8 +70,8 @@ class ClassStats(NamedTuple):
       centroids: the mean standardised input for each observed label.
     """
 
-    counts: Float[Array, " K"]
-    centroids: Float[Array, "K d"]
+    counts: Float[Array | np.ndarray, " K"]
+    centroids: Float[Array | np.ndarray, "K d"]
 
 
 class Annealing(NamedTuple):

@@ -9,7 +9,6 @@ ClassStats(counts=Array([2., 1.], dtype=float32), centroids=Array([[1.],
        [4.]], dtype=float32))
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -20,7 +19,7 @@ from pgeom.types import ClassStats, Numbers
 
 
 def class_stats(features: Numbers, labels: Numbers, K: int) -> ClassStats:
-    """Counts and centroids of the observed labels.
+    """Counts and centroids of the observed labels; NumPy arrays if the features are one.
 
     Args:
       features: `[n, d]`, standardised.
@@ -28,18 +27,19 @@ def class_stats(features: Numbers, labels: Numbers, K: int) -> ClassStats:
       K: the number of classes.
     """
     edge.check_num_classes(K)
-    xp = np if isinstance(features, np.ndarray) else jnp  # on the host nothing is compiled
-    features, labels = (features if xp is np else edge.real(features)), xp.asarray(labels)
-    if features.ndim != 2 or labels.shape != features.shape[:1]:
+    if isinstance(features, np.ndarray) and np.issubdtype(features.dtype, np.floating):
+        x, y, xp = features, np.asarray(labels), np  # on the host, where nothing is compiled
+    else:
+        x, y, xp = edge.real(features), jnp.asarray(labels), jnp
+    if x.ndim != 2 or y.shape != x.shape[:1]:
         raise ValueError(
-            f"features and labels must have shapes [n, d] and [n], got {features.shape} and "
-            f"{labels.shape}"
+            f"features and labels must have shapes [n, d] and [n], got {x.shape} and {y.shape}"
         )
-    edge.integer_labels(labels, (len(labels), K), "one-hot rows")
-    members = xp.eye(K, dtype=features.dtype)[labels]
+    edge.integer_labels(y, (len(y), K), "one-hot rows")
+    members = xp.eye(K, dtype=x.dtype)[y]
     counts = members.sum(axis=0)
-    edge.positive("the count of each class in labels", counts)
-    return ClassStats(counts, xp.dot(members.T, features) / counts[:, None])
+    edge.check_positive("the count of each class in labels", counts)
+    return ClassStats(counts, xp.dot(members.T, x) / counts[:, None])
 
 
 def centroid_graph(centroids: Float[Array, "K d"]) -> Float[Array, "K K"]:
@@ -101,11 +101,12 @@ def capm_matrix(
     edge.check_positive("lam", lam)
     edge.check_nonnegative("gamma", gamma)
     edge.check_nonnegative("delta", delta)
-    K, low_rank = stats.counts.shape[0], edge.real(low_rank)
+    centroids = jnp.asarray(stats.centroids)
+    K, low_rank = centroids.shape[0], edge.real(low_rank)
     if low_rank.ndim != 2 or low_rank.shape[0] != K:
         raise ValueError(f"low_rank must have shape [{K}, r], got {low_rank.shape}")
-    A = jnp.eye(K, dtype=stats.centroids.dtype) * lam + jnp.dot(low_rank, low_rank.T)
-    A = A + laplacian(centroid_graph(stats.centroids)) * gamma
+    A = jnp.eye(K, dtype=centroids.dtype) * lam + jnp.dot(low_rank, low_rank.T)
+    A = A + laplacian(centroid_graph(centroids)) * gamma
     A = A + jnp.diag(tail_diagonal(stats.counts)) * delta
     if mean_curvature is None:
         return A

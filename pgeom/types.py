@@ -28,6 +28,9 @@ Vectors: TypeAlias = Shaped[ArrayLike, "*batch K"]
 Numbers: TypeAlias = ArrayLike | Sequence[Any]
 """Anything that NumPy makes an array of numbers."""
 
+Point: TypeAlias = Float[Array | np.ndarray, " K"]
+"""A point of the simplex."""
+
 Labels: TypeAlias = Numbers
 """Integer labels `[...]`, or soft targets `[..., K]` where they are accepted."""
 
@@ -67,8 +70,8 @@ class ClassStats(NamedTuple):
       centroids: the mean standardised input for each observed label.
     """
 
-    counts: Float[Array, " K"]
-    centroids: Float[Array, "K d"]
+    counts: Float[Array | np.ndarray, " K"]
+    centroids: Float[Array | np.ndarray, "K d"]
 
 
 class Annealing(NamedTuple):

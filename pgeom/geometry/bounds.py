@@ -1,7 +1,7 @@
 """What a curvature envelope guarantees: range, logit gradient and Hessian-Lipschitz bounds.
 
-Each is given as the paper states it and in a sharper form that is still a bound. A function that
-is not convex has none, and is refused.
+Each bound is given as the paper states it and in a sharper form. A function that is not convex has
+none, and raises an error.
 
 >>> import jax.numpy as jnp
 >>> from pgeom.geometry.generators import quadratic
@@ -22,16 +22,16 @@ from pgeom.geometry.closed_forms import Combination, parts
 from pgeom.geometry.envelopes import Envelope, ridge_range
 from pgeom.geometry.findings import find
 from pgeom.geometry.generators import Hyperbolic, Quadratic, SquaredNorm
-from pgeom.types import Generator
+from pgeom.types import Generator, Number
 
 SHARP_GRADIENT = 8 * math.sqrt(2) / 27  # attained at K = 2, A = I, p_y = 1/3
 
 
 class Bound(NamedTuple):
-    """An upper bound as in the paper, a sharper one, and how it is known.
+    """An upper bound as in the paper, a sharper one, and how it was obtained.
 
     `how` is 'exact' (the sharper one is attained), 'closed form' (a true bound) or 'searched'
-    (from the extremes that a search met: the true bound may be larger).
+    (from the extremes found by a search: the true bound may be larger).
     """
 
     paper: float
@@ -42,31 +42,32 @@ class Bound(NamedTuple):
 def loss_range(F: Generator, K: int) -> Bound:
     """The largest value of ℓ_F: the paper's M, and sharper, Props. (capm, hpg).
 
-    For any F it is M_T, because ½‖e_y − p‖² ≤ 1 with e_y − p tangent; infinite where the
-    curvature is, at the vertices or at a kink.
+    For any F it is M_T, because ½‖e_y − p‖² ≤ 1 and e_y − p is tangent; infinite if the curvature
+    is, at the vertices or at a kink.
     """
-    found = _envelope_of_convex(F, K)
-    if (known := _known_range(F, found)) is None:
-        return Bound(found.M, found.M_tangent, found.how)
-    return Bound(found.M, known.sharp, known.how)
+    envelope = _convex_envelope(F, K)
+    if (known := _known_range(F, envelope)) is None:
+        return Bound(envelope.M, envelope.M_tangent, envelope.how)
+    return Bound(envelope.M, known.sharp, known.how)
 
 
-def logit_gradient(F: Generator, K: int, *, temperature=1.0) -> Bound:
+def logit_gradient(F: Generator, K: int, *, temperature: Number = 1.0) -> Bound:
     """The largest ‖∇_z ℓ_F(softmax(z/T), y)‖₂: M/(√2 T) in the paper, (8√2/27) M_T/T here.
 
-    Eq. (logit-gradient); the sharper constant bounds the softmax Jacobian and the displacement
-    together, where the paper bounds each alone.
+    Eq. (logit-gradient); the sharper constant bounds the product of the softmax Jacobian and the
+    displacement, where the paper bounds each factor.
     """
     edge.check_positive("temperature", temperature)
-    found = _envelope_of_convex(F, K)
-    how = "closed form" if found.how == "exact" else found.how  # an exact M_T, but not attained
-    paper = found.M / (math.sqrt(2) * temperature)
-    return Bound(paper, SHARP_GRADIENT * found.M_tangent / temperature, how)
+    envelope = _convex_envelope(F, K)
+    # an exact M_T does not make the bound attained
+    how = "closed form" if envelope.how == "exact" else envelope.how
+    paper = envelope.M / (math.sqrt(2) * temperature)
+    return Bound(paper, SHARP_GRADIENT * envelope.M_tangent / temperature, how)
 
 
 def hessian_lipschitz(F: Generator, K: int) -> Bound:
     """The Lipschitz constant of p ↦ H_F(p), Eq. (hessian-lipschitz), and its tangent form."""
-    _envelope_of_convex(F, K)
+    _convex_envelope(F, K)
     if (known := _known_lipschitz(F)) is None:
         raise TypeError(
             "F must be a quadratic or hyperbolic generator, or a sum of such, for a "
@@ -75,13 +76,15 @@ def hessian_lipschitz(F: Generator, K: int) -> Bound:
     return known
 
 
-def _envelope_of_convex(F: Generator, K: int) -> Envelope:
-    """The envelope of F, refused unless F is convex as far as is known."""
-    found = find(F, K)
-    if found.verdict.convex:
-        return found.envelope
-    if (witness := found.verdict.witness) is None:
-        raise ValueError("F must be convex for a bound to hold; whether it is, rounding hides")
+def _convex_envelope(F: Generator, K: int) -> Envelope:
+    """The envelope of F, after checking that F is convex as far as is known."""
+    findings = find(F, K)
+    if findings.verdict.convex:
+        return findings.envelope
+    if (witness := findings.verdict.witness) is None:
+        raise ValueError(
+            "F must be convex for a bound to hold, got an F whose convexity rounding hides"
+        )
     eta, p = (np.array2string(x, precision=6, separator=", ") for x in witness[:2])
     raise ValueError(
         f"F must be convex for a bound to hold, got D_F(η, p) = {witness.divergence:.6g} "
@@ -90,28 +93,28 @@ def _envelope_of_convex(F: Generator, K: int) -> Envelope:
 
 
 @singledispatch
-def _known_range(F: Generator, found: Envelope) -> Bound | None:
-    """The range by a formula, where there is one."""
+def _known_range(F: Generator, envelope: Envelope) -> Bound | None:
+    """The range by formula, or None if there is none."""
     return None
 
 
 @_known_range.register
-def _(F: SquaredNorm, found: Envelope) -> Bound:
-    return Bound(found.M, 2.0, "exact")
+def _(F: SquaredNorm, envelope: Envelope) -> Bound:
+    return Bound(envelope.M, 2.0, "exact")
 
 
 @_known_range.register
-def _(F: Quadratic, found: Envelope) -> Bound:
+def _(F: Quadratic, envelope: Envelope) -> Bound:
     """Exact: the loss is convex in p, so its maximum is at a vertex, ½(e_i − e_j)ᵀA(e_i − e_j)."""
     A = np.asarray(F.A, np.float64)
     diagonal = np.diag(A)
     largest = np.max(0.5 * (diagonal[:, None] + diagonal[None]) - A)
-    return Bound(found.M, float(largest), "exact")
+    return Bound(envelope.M, float(largest), "exact")
 
 
 @_known_range.register
-def _(F: Hyperbolic, found: Envelope) -> Bound:
-    """The quadratic part and every ridge at its own worst vertex, or M_T if that is less."""
+def _(F: Hyperbolic, envelope: Envelope) -> Bound:
+    """The quadratic part plus every ridge at its own worst vertex, or M_T if that is less."""
     with jax.enable_x64(True):
         F = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), F)
         v = (F.w - F.b[:, None]) / F.rho[:, None]
@@ -119,13 +122,14 @@ def _(F: Hyperbolic, found: Envelope) -> Bound:
         ridges = jax.jit(log_cosh.divergence)(v[:, None, :], between)
     worst = np.sum((F.a * F.rho**2)[:, None] * np.max(np.asarray(ridges), axis=2), axis=0)
     sharp = float(np.max(F.scale * (F.lam + worst)))
-    return Bound(found.M, min(sharp, found.M_tangent), "closed form")
+    return Bound(envelope.M, min(sharp, envelope.M_tangent), "closed form")
 
 
 @_known_range.register
-def _(F: Combination, found: Envelope) -> Bound | None:
-    """The sum of those of its parts, or M_T if that is less."""
-    return _sum_of_parts(F, [_known_range(part, found) for _, part in parts(F)], found.M_tangent)
+def _(F: Combination, envelope: Envelope) -> Bound | None:
+    """The sum of the ranges of the parts, or M_T if that is less."""
+    ranges = [_known_range(part, envelope) for _, part in parts(F)]
+    return _sum_of_parts(F, ranges, envelope.M_tangent)
 
 
 @singledispatch
@@ -166,9 +170,10 @@ def _(F: Combination) -> Bound | None:
 
 
 def _sum_of_parts(F: Combination, known: list[Bound | None], most: float) -> Bound | None:
-    """Σ c_i of the bounds of the parts, where every one is known."""
-    if any(bound is None for bound in known):
-        return None
-    pairs = [(float(c), bound) for (c, _), bound in zip(parts(F), known, strict=True)]
-    paper, sharp = (sum(c * getattr(bound, x) for c, bound in pairs) for x in ("paper", "sharp"))
+    """Σ c_i times the bounds of the parts, if all of them are known."""
+    paper = sharp = 0.0
+    for (c, _), bound in zip(parts(F), known, strict=True):
+        if bound is None:
+            return None
+        paper, sharp = paper + float(c) * bound.paper, sharp + float(c) * bound.sharp
     return Bound(paper, min(sharp, most), "closed form")

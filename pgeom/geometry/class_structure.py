@@ -1,6 +1,6 @@
-"""Class statistics of a training partition, and the matrix A that CAPM makes of them.
+"""Class statistics of a training partition, and the CAPM matrix A built from them.
 
-Everything is a pure function of arrays: a batch of partitions is a vmap.
+Everything is a pure function of arrays, so a batch of partitions is a vmap.
 
 >>> import jax.numpy as jnp
 >>> x = jnp.array([[0.0], [2.0], [4.0]])
@@ -9,48 +9,45 @@ ClassStats(counts=Array([2., 1.], dtype=float32), centroids=Array([[1.],
        [4.]], dtype=float32))
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Num
 
 from pgeom import edge
-from pgeom.types import ClassStats
+from pgeom.types import ClassStats, Numbers
 
 
-def class_stats(
-    features: jax.Array | np.ndarray, labels: jax.Array | np.ndarray, K: int
-) -> ClassStats:
-    """Counts `[K]` and centroids `[K, d]` of the observed labels.
+def class_stats(features: Numbers, labels: Numbers, K: int) -> ClassStats:
+    """Counts and centroids of the observed labels; NumPy arrays if the features are one.
 
     Args:
       features: `[n, d]`, standardised.
-      labels: `[n]`, observed.
+      labels: `[n]`, observed integers.
       K: the number of classes.
     """
     edge.check_num_classes(K)
-    xp = np if isinstance(features, np.ndarray) else jnp  # on the host nothing is compiled
-    features, labels = (features if xp is np else edge.real(features)), xp.asarray(labels)
-    if features.ndim != 2 or labels.shape != features.shape[:1]:
+    if isinstance(features, np.ndarray) and np.issubdtype(features.dtype, np.floating):
+        x, y, xp = features, np.asarray(labels), np  # on the host, where nothing is compiled
+    else:
+        x, y, xp = edge.real(features), jnp.asarray(labels), jnp
+    if x.ndim != 2 or y.shape != x.shape[:1]:
         raise ValueError(
-            f"features and labels must have shapes [n, d] and [n], got {features.shape} and "
-            f"{labels.shape}"
+            f"features and labels must have shapes [n, d] and [n], got {x.shape} and {y.shape}"
         )
-    edge.integer_labels(labels, (len(labels), K), "one-hot rows")
-    members = xp.eye(K, dtype=features.dtype)[labels]
+    edge.integer_labels(y, (len(y), K), "one-hot rows")
+    members = xp.eye(K, dtype=x.dtype)[y]
     counts = members.sum(axis=0)
     edge.check_positive("the count of each class in labels", counts)
-    return ClassStats(counts, xp.dot(members.T, features) / counts[:, None])
+    return ClassStats(counts, xp.dot(members.T, x) / counts[:, None])
 
 
-def centroid_graph(centroids: jax.Array) -> jax.Array:
-    """Symmetric nonnegative weights between classes, exp(−d²/median d²), `[K, K]`.
+def centroid_graph(centroids: Float[Array, "K d"]) -> Float[Array, "K K"]:
+    """Symmetric nonnegative weights between classes, exp(−d²/median d²), normalised.
 
-    d is the distance of two centroids, the median is over pairs of classes, the diagonal is
-    zero, and the largest row sum is one. A kernel and not a cosine: cosines of standardised
-    centroids are negative for some pairs, and the Laplacian then loses its sign.
-
-    Args:
-      centroids: `[K, d]`.
+    d is the distance between two centroids, the median is over pairs of classes, the diagonal is
+    zero, and the largest row sum is one. A kernel rather than a cosine, because cosines of
+    standardised centroids are negative for some pairs, and the Laplacian would be indefinite.
     """
     K = centroids.shape[0]
     square = jnp.sum((centroids[:, None] - centroids[None]) ** 2, axis=-1)
@@ -60,8 +57,8 @@ def centroid_graph(centroids: jax.Array) -> jax.Array:
     return weights / jnp.max(jnp.sum(weights, axis=1))
 
 
-def laplacian(weights: jax.Array) -> jax.Array:
-    """L_G = Diag(W1) − W, positive semidefinite, of symmetric nonnegative weights `[K, K]`."""
+def laplacian(weights: Numbers) -> Num[Array, "K K"]:
+    """L_G = Diag(W1) − W, positive semidefinite, for symmetric nonnegative weights `[K, K]`."""
     weights = jnp.asarray(weights)
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
         raise ValueError(f"graph weights must have shape [K, K], got {weights.shape}")
@@ -72,38 +69,45 @@ def laplacian(weights: jax.Array) -> jax.Array:
     return jnp.diag(jnp.sum(weights, axis=1)) - weights
 
 
-def tail_diagonal(counts: jax.Array) -> jax.Array:
-    """√(n_max/n_k) over its mean, `[K]`: the rarer the class, the larger."""
+def tail_diagonal(counts: Numbers) -> Float[Array, " K"]:
+    """√(n_max/n_k) divided by its mean over k: the rarer the class, the larger."""
     counts = edge.class_counts(counts)
     tail = jnp.sqrt(jnp.max(counts) / counts)
     return tail / jnp.mean(tail)
 
 
 def capm_matrix(
-    stats: ClassStats, *, lam, gamma, delta, low_rank: jax.Array, mean_curvature=None
-) -> jax.Array:
+    stats: ClassStats,
+    *,
+    lam: ArrayLike,
+    gamma: ArrayLike,
+    delta: ArrayLike,
+    low_rank: Numbers,
+    mean_curvature: ArrayLike | None = None,
+) -> Float[Array, "K K"]:
     """A = λI + BBᵀ + γL_G + δD_tail, Eq. (capm-matrix).
 
     Args:
-      stats: of the training partition.
+      stats: the statistics of the training partition.
       lam: λ > 0.
       gamma: γ ≥ 0, the weight of the centroid graph.
       delta: δ ≥ 0, the weight of the tail diagonal.
       low_rank: B, `[K, r]`; r may be zero.
-      mean_curvature: the trace(A)/K to rescale to, or None to leave A as it is.
+      mean_curvature: the trace(A)/K to rescale to, or None not to rescale.
 
     Returns:
-      `[K, K]`, symmetric and positive definite.
+      A, symmetric and positive definite.
     """
     edge.check_positive("lam", lam)
     edge.check_nonnegative("gamma", gamma)
     edge.check_nonnegative("delta", delta)
-    K, low_rank = stats.counts.shape[0], edge.real(low_rank)
+    centroids = jnp.asarray(stats.centroids)
+    K, low_rank = centroids.shape[0], edge.real(low_rank)
     if low_rank.ndim != 2 or low_rank.shape[0] != K:
         raise ValueError(f"low_rank must have shape [{K}, r], got {low_rank.shape}")
-    A = lam * jnp.eye(K, dtype=stats.centroids.dtype) + jnp.dot(low_rank, low_rank.T)
-    A = A + gamma * laplacian(centroid_graph(stats.centroids))
-    A = A + delta * jnp.diag(tail_diagonal(stats.counts))
+    A = jnp.eye(K, dtype=centroids.dtype) * lam + jnp.dot(low_rank, low_rank.T)
+    A = A + laplacian(centroid_graph(centroids)) * gamma
+    A = A + jnp.diag(tail_diagonal(stats.counts)) * delta
     if mean_curvature is None:
         return A
     edge.check_positive("mean_curvature", mean_curvature)

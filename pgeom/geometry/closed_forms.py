@@ -21,7 +21,7 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
 from pgeom import edge
-from pgeom.types import Generator, Numbers
+from pgeom.types import Generator, Numbers, Point
 
 Parameter: TypeAlias = Any
 """A number or an array; as a leaf of a pytree also a tracer, a shape or whatever JAX puts there."""
@@ -52,7 +52,7 @@ class ClosedGenerator(ABC):
     """A generator with closed forms, which composes: `F + G`, `c * F`."""
 
     @abstractmethod
-    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Float[Array, ""]:
         """F(p)."""
 
     @property
@@ -85,8 +85,9 @@ class Combination(ClosedGenerator):
     coefficients: tuple[Parameter, ...]
     generators: tuple[Any, ...]
 
-    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
-        return sum_over_parts(lambda F: F(p), self, p.dtype)
+    def __call__(self, p: Point) -> Float[Array, ""]:
+        point = jnp.asarray(p)
+        return sum_over_parts(lambda F: F(point), self, point.dtype)
 
     def rescaled(self, factor: ArrayLike) -> "Combination":
         return Combination(tuple(c * factor for c in self.coefficients), self.generators)
@@ -100,7 +101,7 @@ class Annotated(ClosedGenerator):
     function: Any
     forms: Any
 
-    def __call__(self, p: Float[Array, " K"]) -> Any:  # `scalar_function` checks what it returns
+    def __call__(self, p: Point) -> Any:  # `scalar_function` checks what it returns
         return self.function(p)
 
     @property

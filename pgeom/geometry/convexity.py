@@ -1,7 +1,7 @@
-"""Is F convex, and strictly? Decided from what a survey saw, with a pair that shows it.
+"""Whether F is convex, and strictly, judged from a survey, with a pair of points as evidence.
 
-Everything is judged by D_F(η, p) itself, against the rounding of the terms it is made of: a
-negative eigenvalue counts only if the definition confirms it along its eigenvector.
+The criterion is D_F(η, p) itself, compared with the rounding errors of its terms: a negative
+eigenvalue counts only if the definition confirms it along its eigenvector.
 
 >>> import jax, jax.numpy as jnp
 >>> from pgeom.geometry.survey import survey
@@ -17,39 +17,40 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from pgeom.geometry.closed_forms import as_pytree
 from pgeom.geometry.sampling import inward, map_points
 from pgeom.geometry.survey import Survey
 from pgeom.types import Generator
 
-ROUNDING = 16  # units of F's rounding, relative to the size of the terms, that are not trusted
-APART = 0.05  # the least distance of a pair on which flatness is judged
-LADDER = 0.6 ** np.arange(40)  # how far to go along a direction, as shares of the way to a face
+ROUNDING = 16  # units of F's rounding, relative to the size of the terms, taken for errors
+APART = 0.05  # the smallest distance within a pair that flatness is judged on
+LADDER = 0.6 ** np.arange(40)  # steps along a direction, as fractions of the way to a face
 CANDIDATES = 24  # points whose flattest direction is followed down the ladder
 FLAT_ENDS = 192  # points whose flattest direction is followed to both ends
 RANDOM_PAIRS = 768
-STEP = 1e-6  # relative, of the differences that show the rounding of F
+STEP = 1e-6  # the relative step of the differences that show the rounding of F
 CHECKED = 256  # points at which the rounding of F is measured
 
 
 class Witness(NamedTuple):
     """A pair on which a claim fails: D_F(eta, p) = R(η, p) − R(η, η) is not positive."""
 
-    eta: np.ndarray
-    p: np.ndarray
+    eta: Float[np.ndarray, " K"]
+    p: Float[np.ndarray, " K"]
     divergence: float
 
 
 class Verdict(NamedTuple):
-    """True, False, or None where rounding decides; with the pair that shows a False.
+    """True, False, or None if rounding errors hide the answer; with the pair that shows a False.
 
     Attributes:
-      finite_inside: whether F is finite wherever it was looked at.
+      finite_inside: whether F is finite wherever it was evaluated.
       convex, strictly_convex: the verdicts.
       precision: the relative rounding error of F's values, estimated.
-      witness: a pair with D_F(η, p) < 0, or one where it cannot be told from 0.
-      rounding: a bound on the rounding error of that divergence, by its definition.
+      witness: a pair with D_F(η, p) < 0, or one where it cannot be distinguished from 0.
+      rounding: a bound on the rounding error of that divergence, computed by its definition.
     """
 
     finite_inside: bool
@@ -61,21 +62,21 @@ class Verdict(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """Pairs (η, p) and what their divergence is; `[n, K]` and `[n]`."""
+    """Pairs (η, p), their divergence, and the size of the terms of its definition."""
 
-    eta: np.ndarray
-    p: np.ndarray
-    divergence: np.ndarray
-    size: np.ndarray
+    eta: Float[np.ndarray, "n K"]
+    p: Float[np.ndarray, "n K"]
+    divergence: Float[np.ndarray, " n"]
+    size: Float[np.ndarray, " n"]
 
-    def witness(self, i: int) -> Witness:
+    def witness(self, i: int | np.integer) -> Witness:
         return Witness(self.eta[i], self.p[i], float(self.divergence[i]))
 
 
 def judge(F: Generator, seen: Survey) -> Verdict:
     """Whether F is finite inside, convex and strictly convex, as far as the survey can tell."""
     F, broken = as_pytree(F), ~np.isfinite(seen.values)
-    seen = seen._replace(points=inward(seen.points))  # a pair is to have room on every side
+    seen = seen._replace(points=inward(seen.points))  # pairs need room on every side
     if np.any(broken):
         p, eta = seen.points[np.argmax(broken)], seen.points[np.argmin(broken)]
         return Verdict(False, False, False, np.nan, Witness(eta, p, np.nan))
@@ -97,14 +98,14 @@ def judge(F: Generator, seen: Survey) -> Verdict:
 
 
 def _precision(F, seen: Survey) -> float:
-    """The relative rounding error of F's values: of float64, or of what F computes in."""
+    """The relative rounding error of F's values: in float64, or the precision F computes in."""
     chosen = np.random.default_rng(2).integers(len(seen.points), size=CHECKED)
-    of_value, _ = _rounding_errors(F, seen.points[chosen])
-    return max(float(np.finfo(float).eps), float(np.quantile(of_value, 0.9)))
+    value_errors, _ = _rounding_errors(F, seen.points[chosen])
+    return max(float(np.finfo(float).eps), float(np.quantile(value_errors, 0.9)))
 
 
 def _confirmed(F, pairs: _Pairs, negative: np.ndarray, precision: float):
-    """The most negative of the pairs at whose ends F's own rounding cannot explain it, or None."""
+    """The most negative pair that the rounding of F at its ends cannot explain, or None."""
     order = negative[np.argsort(pairs.divergence[negative] / pairs.size[negative])]
     chosen = order[np.linspace(0, len(order) - 1, CHECKED // 2).astype(int)]
     ends = inward(np.concatenate([pairs.eta[chosen], pairs.p[chosen]]))
@@ -119,25 +120,25 @@ def _confirmed(F, pairs: _Pairs, negative: np.ndarray, precision: float):
 def _rounding_errors(F, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The relative rounding errors of F and, less sharply, of its slope at each point.
 
-    F(p + h) + F(p − h) − 2F(p) is hᵀHh, and F(p + h) − F(p − h) is 2⟨∇F(p), h⟩, to higher orders
-    of h; what is left is rounding.
+    F(p + h) + F(p − h) − 2F(p) is hᵀHh, and F(p + h) − F(p − h) is 2⟨∇F(p), h⟩, up to higher orders
+    of h; the rest is rounding.
     """
     steps = STEP * points * np.random.default_rng(6).standard_normal(points.shape)
-    found = map_points(_difference_errors, F, points, steps)
-    return tuple(np.nan_to_num(x, nan=np.inf) for x in found)
+    value_errors, slope_errors = map_points(_difference_errors, F, points, steps)
+    return np.nan_to_num(value_errors, nan=np.inf), np.nan_to_num(slope_errors, nan=np.inf)
 
 
 def _difference_errors(F, p, h):
     (value, slope), curvature = jax.value_and_grad(F)(p), _curvature_and_size(F, p, h)[0]
     size = jnp.abs(value) + jnp.sum(jnp.abs(slope) * p) + jnp.finfo(p.dtype).tiny
     ahead, behind = F(p + h), F(p - h)
-    of_value = jnp.abs(ahead + behind - 2 * value - curvature)
-    of_slope = jnp.abs(ahead - behind - 2 * jnp.sum(slope * h)) / (2 * STEP)
-    return of_value / size, of_slope / size
+    value_error = jnp.abs(ahead + behind - 2 * value - curvature)
+    slope_error = jnp.abs(ahead - behind - 2 * jnp.sum(slope * h)) / (2 * STEP)
+    return value_error / size, slope_error / size
 
 
 def _examined(F, seen: Survey) -> _Pairs:
-    """Pairs where convexity, or its strictness, is most likely to fail."""
+    """Pairs where convexity or strict convexity is most likely to fail."""
     groups = [
         _random_pairs(seen.points),
         _down_the_ladder(*_most_suspicious(seen)),
@@ -150,7 +151,7 @@ def _examined(F, seen: Survey) -> _Pairs:
 
 
 def _definition(F, q, p):
-    """D_F(q, p) as it is defined, and the size of the terms it is the difference of."""
+    """D_F(q, p) by its definition, and the size of the terms that it is the difference of."""
     F_p, slope = jax.value_and_grad(F)(p)
     F_q = F(q)
     size = jnp.abs(F_q) + jnp.abs(F_p) + jnp.sum(jnp.abs(slope) * (p + q))
@@ -164,7 +165,7 @@ def _random_pairs(points: np.ndarray):
 
 
 def _most_suspicious(seen: Survey):
-    """Points with the least eigenvalue, in itself and relative to the largest."""
+    """Points with the smallest eigenvalue, absolute and relative to the largest."""
     relative = seen.m_tangent / _scale(seen)
     orders = [np.argsort(x, kind="stable")[: CANDIDATES // 2] for x in (relative, seen.m_tangent)]
     chosen = np.concatenate(orders)
@@ -179,26 +180,25 @@ def _flattest(seen: Survey):
 
 
 def _down_the_ladder(points: np.ndarray, directions: np.ndarray):
-    """Pairs ever closer to each point, ahead and behind."""
-    shares = np.concatenate([LADDER, -LADDER])
-    return _moved(points, directions, 0.9 * shares)
+    """Pairs at decreasing distances from each point, ahead and behind."""
+    return _moved(points, directions, 0.9 * np.concatenate([LADDER, -LADDER]))
 
 
 def _to_both_ends(points: np.ndarray, directions: np.ndarray):
     return _moved(points, directions, np.array([0.9, 0.09, -0.09, -0.9]))
 
 
-def _moved(points, directions, shares):
-    """η = p + share of the way to the face that is met first, for each point and share."""
-    p, v = points[:, None], np.where(shares[:, None] >= 0, 1, -1) * directions[:, None]
+def _moved(points, directions, fractions):
+    """η at each fraction of the way from each point p to the first face in the direction."""
+    p, v = points[:, None], np.where(fractions[:, None] >= 0, 1, -1) * directions[:, None]
     with np.errstate(divide="ignore"):
         reach = np.min(np.where(v < 0, p / np.where(v < 0, -v, 1.0), np.inf), axis=-1)
-    eta = p + (np.abs(shares) * reach)[..., None] * v
+    eta = p + (np.abs(fractions) * reach)[..., None] * v
     return np.maximum(eta, 0), np.broadcast_to(p, eta.shape)
 
 
 def _across_kinks(seen: Survey):
-    """Pairs on both sides of the sharpest jumps of slope and value, ever closer, both ways."""
+    """Pairs across the sharpest jumps of slope and value, at decreasing distances, both ways."""
     suspects = seen.suspects
     orders = (np.argsort(x, kind="stable") for x in (suspects.jump, -np.abs(suspects.step)))
     chosen = np.concatenate([order[: CANDIDATES // 3] for order in orders])
@@ -211,16 +211,16 @@ def _across_kinks(seen: Survey):
 
 
 def _unconfirmed(seen: Survey, precision: float) -> bool:
-    """Whether a negative eigenvalue or a concave kink is beyond rounding, but no pair shows it."""
-    beyond = 4 * ROUNDING * precision
-    # against the largest curvature anywhere: a small one may be the difference of large terms
-    negative = np.any(seen.m_tangent < -beyond * np.nanmax(_scale(seen)))
+    """Whether a negative eigenvalue or a concave kink exceeds rounding, but no pair shows it."""
+    tolerance = 4 * ROUNDING * precision
+    # relative to the largest curvature: a small one may be the difference of large terms
+    negative = np.any(seen.m_tangent < -tolerance * np.nanmax(_scale(seen)))
     concave = np.any(seen.suspects.jump < -seen.suspects.smallest_kink(precision))
     return bool(negative or concave)
 
 
 def _is_flat(F, witness: Witness, precision: float) -> bool:
-    """Whether F has no curvature between the pair, to the rounding of vᵀHv's own terms."""
+    """Whether F has no curvature between the pair, up to the rounding of the terms of vᵀHv."""
     t = np.linspace(0.05, 0.95, 9)[:, None]
     points = (1 - t) * witness.p + t * witness.eta
     direction = np.broadcast_to(_snapped((witness.eta - witness.p)[None]), points.shape)
@@ -234,7 +234,7 @@ def _curvature_and_size(F, p, v):
 
 
 def _snapped(directions: np.ndarray) -> np.ndarray:
-    """Directions `[n, K]` with entries that are rounding set to zero."""
+    """Directions `[n, K]` with entries at rounding level set to zero."""
     largest = np.max(np.abs(directions), axis=1, keepdims=True)
     return np.where(np.abs(directions) > 1e-9 * largest, directions, 0.0)
 

@@ -1,8 +1,8 @@
 """The Hessian of a generator: its envelope over the simplex, its mean, and matching its mean.
 
 Two envelopes: the paper's mI ⪯ H(p) ⪯ MI, and the tangent one, the extreme eigenvalues m_T, M_T of
-H on {x : Σx = 0}. Displacements on the simplex lie in that space, so that m_T and M_T may stand
-for m and M in every bound on regret, range and logit gradient.
+H on {x : Σx = 0}. Displacements on the simplex lie in that space, so m_T and M_T may replace m and
+M in every bound on regret, range and logit gradient.
 
 >>> import jax.numpy as jnp
 >>> from pgeom.geometry.generators import quadratic
@@ -15,55 +15,57 @@ from functools import singledispatch
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from pgeom import edge
 from pgeom.geometry import simplex
-from pgeom.geometry.closed_forms import Combination, parts, rescale
+from pgeom.geometry.closed_forms import ClosedGenerator, Combination, parts, rescale
 from pgeom.geometry.envelopes import Envelope
 from pgeom.geometry.findings import find
 from pgeom.geometry.generators import Hyperbolic, Quadratic
-from pgeom.types import Generator
+from pgeom.types import Generator, Vectors
 
-DRAWS = 4096  # Dirichlet(1) points of a mean curvature
+DRAWS = 4096  # Dirichlet(1) draws for a mean curvature
 
 
-def hessian(F: Generator) -> Callable[[jax.Array], jax.Array]:
+def hessian(F: Generator) -> Callable[[Vectors], Float[Array, "..."]]:
     """`H(p[..., K]) -> [..., K, K]`, the Hessian of F."""
     lifted = jnp.vectorize(jax.hessian(F), signature="(k)->(k,k)")
     return lambda p: lifted(edge.vectors("p", p))
 
 
 def envelope(F: Generator, K: int) -> Envelope:
-    """The curvature envelope of F on K classes, as `diagnose` knows it.
+    """The curvature envelope of F on K classes, the same as that of `diagnose`.
 
     Args:
       F: a generator.
       K: the number of classes.
 
     Returns:
-      An `Envelope`: exact for `quadratic`, in closed form for `hyperbolic` and sums of the two,
-      and for any other F searched for; infinite where H is not finite at the vertices, or F has
-      a kink.
+      An `Envelope`: exact for `quadratic`, in closed form for `hyperbolic` and sums of the two, and
+      found by a search for any other F; infinite if H is not finite at the vertices or F has a
+      kink.
     """
     return find(F, K).envelope
 
 
 @singledispatch
-def mean_curvature(F: Generator, K: int, *, key: jax.Array) -> jax.Array:
+def mean_curvature(F: Generator, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
     """The mean of trace(H(p))/K over Dirichlet(1) draws."""
     points = simplex.interior(simplex.uniform(key, K, DRAWS))
     return jnp.mean(jax.lax.map(lambda p: jnp.trace(jax.hessian(F)(p)), points, batch_size=64)) / K
 
 
 @mean_curvature.register
-def _(F: Quadratic, K: int, *, key: jax.Array) -> jax.Array:
+def _(F: Quadratic, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
     edge.check_same_classes("F", F.A.shape[0], K)
     return jnp.trace(F.A) / K
 
 
 @mean_curvature.register
-def _(F: Hyperbolic, K: int, *, key: jax.Array) -> jax.Array:
-    """By trace(H) = s[λK + Σ_r a_r sech²(v_r)‖w_r‖²]: no K×K matrix for each draw."""
+def _(F: Hyperbolic, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    """By trace(H) = s[λK + Σ_r a_r sech²(v_r)‖w_r‖²], without a K×K matrix per draw."""
     edge.check_same_classes("F", F.w.shape[1], K)
     points = simplex.uniform(key, K, DRAWS).astype(F.w.dtype)
     v = (jnp.dot(points, F.w.T) - F.b[None]) / F.rho[None]
@@ -72,11 +74,14 @@ def _(F: Hyperbolic, K: int, *, key: jax.Array) -> jax.Array:
 
 
 @mean_curvature.register
-def _(F: Combination, K: int, *, key: jax.Array) -> jax.Array:
-    return sum(c * mean_curvature(part, K, key=key) for c, part in parts(F))
+def _(F: Combination, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
+    first, *others = [c * mean_curvature(part, K, key=key) for c, part in parts(F)]
+    return sum(others, first)
 
 
-def match_curvature(F: Generator, K: int, *, target, key: jax.Array) -> Generator:
+def match_curvature(
+    F: Generator, K: int, *, target: ArrayLike, key: PRNGKeyArray
+) -> ClosedGenerator:
     """F rescaled so that its mean curvature over the same draws is `target`."""
     edge.check_positive("target", target)
     return rescale(F, target / mean_curvature(F, K, key=key))

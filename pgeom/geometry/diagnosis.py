@@ -27,17 +27,17 @@ from pgeom.geometry.envelopes import Envelope
 from pgeom.geometry.findings import Findings, Kink, find
 from pgeom.types import Generator
 
-# 1 − p_y at which the score is compared in both precisions; no round numbers, where kinks may be
+# 1 − p_y at which the score is compared in both precisions; a user's kinks are at round numbers
 DISTANCES = 1.07 * 10.0 ** -np.arange(1, 8)
-DRAWS = 24  # random logits beside those
+DRAWS = 24  # random logits in addition to those
 
 
 class GeneratorReport(NamedTuple):
-    """Whether a function F is a generator on K classes: True, False, or None if rounding decides.
+    """Whether F is a generator on K classes: True, False, or None if rounding hides the answer.
 
-    `witness` is a pair with D_F(η, p) < 0 where F is not convex, one with D_F(η, p) = 0 up to
-    rounding and η ≠ p where it is not strictly convex or not known to be, and None otherwise.
-    `how` says how far to trust it.
+    `witness` is a pair with D_F(η, p) < 0 if F is not convex, one with η ≠ p and D_F(η, p) = 0 up
+    to rounding if F is not known to be strictly convex, and None otherwise. `how` says how the
+    answer was obtained.
     """
 
     finite_at_vertices: bool
@@ -48,11 +48,11 @@ class GeneratorReport(NamedTuple):
 
 
 class Float32Error(NamedTuple):
-    """The largest error of the float32 score against float64, over logits of every kind.
+    """The largest error of the float32 score against float64, over logits near and far.
 
     Attributes:
-      relative: to the value itself.
-      in_units: of the rounding that its terms have, ε·size: a few units are as good as it gets.
+      relative: relative to the value.
+      in_units: in units of the rounding error of its terms, ε·size; a few units are unavoidable.
     """
 
     relative: float
@@ -61,22 +61,22 @@ class Float32Error(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """All that is known about F on K classes; printed, a table.
+    """Everything known about F on K classes; `print` shows it as a table.
 
     Attributes:
       K: the number of classes.
-      finite_at_vertices: whether F is finite there. If not, so is no score.
-      finite_inside: whether F is finite wherever it was looked at.
+      finite_at_vertices: whether F is finite there; if not, no score is finite.
+      finite_inside: whether F is finite wherever it was evaluated.
       kinks: where the slope of F jumps, the sharpest first.
-      convex, strictly_convex: True, False, or None where rounding decides.
+      convex, strictly_convex: True, False, or None if rounding hides the answer.
       witness: see `GeneratorReport`.
       rounding: a bound on the rounding error of the witness's divergence.
-      envelope: of the curvature.
-      loss_range, logit_gradient: bounds; None where F is not convex.
-      float32: the error of the float32 score, None where there is no score to compare.
-      resolution: dents and ridges narrower than this may have been missed; None if nothing can.
-      how: how it is known.
-      seconds: the time that it took, the first time.
+      envelope: the curvature envelope.
+      loss_range, logit_gradient: bounds; None if F is not known to be convex.
+      float32: the error of the float32 score, None if there is no score to compare.
+      resolution: dents and ridges narrower than this may have been missed; None if none can be.
+      how: how the answers were obtained.
+      seconds: the time taken by the first call.
     """
 
     K: int
@@ -104,8 +104,7 @@ class Diagnosis:
         strictly = {True: "strictly convex", None: "convex, flat to rounding", False: "convex"}
         convex = {True: strictly[self.strictly_convex], None: "convexity unknown"}
         words = convex.get(self.convex, "NOT convex")
-        found = self.envelope
-        limits = f"{found.m_tangent:.4g} ≤ m_T, M_T ≤ {found.M_tangent:.4g}"
+        limits = f"{self.envelope.m_tangent:.4g} ≤ m_T, M_T ≤ {self.envelope.M_tangent:.4g}"
         kinks = "smooth" if self.smooth else "with kinks"
         return f"<F on {self.K} classes: {words}, {kinks}; {limits}>"
 
@@ -114,7 +113,7 @@ class Diagnosis:
 
 
 def diagnose(F: Generator, K: int) -> Diagnosis:
-    """Look for whatever would keep D_F from being a strictly proper score, and measure the rest.
+    """Report whether D_F is a strictly proper score on K classes, and its guarantees.
 
     Args:
       F: any function `F(p[K]) -> scalar` of JAX operations.
@@ -122,45 +121,51 @@ def diagnose(F: Generator, K: int) -> Diagnosis:
 
     Returns:
       A `Diagnosis`: by formula for `quadratic`, `hyperbolic` and their sums, and for any other F
-      by a search in float64, which proves nothing but shows what it finds.
+      by a search in float64, which gives evidence but no proof.
     """
-    found = find(F, K)
-    begun = time.perf_counter()
-    verdict = found.verdict
+    findings = find(F, K)
+    start = time.perf_counter()
+    verdict = findings.verdict
     range_, gradient = (
         (bounds.loss_range(F, K), bounds.logit_gradient(F, K)) if verdict.convex else (None, None)
     )
     return Diagnosis(
         K=int(K),
-        finite_at_vertices=found.finite_at_vertices,
+        finite_at_vertices=findings.finite_at_vertices,
         finite_inside=verdict.finite_inside,
-        kinks=found.kinks,
+        kinks=findings.kinks,
         convex=verdict.convex,
         strictly_convex=verdict.strictly_convex,
         witness=verdict.witness,
         rounding=verdict.rounding,
-        envelope=found.envelope,
+        envelope=findings.envelope,
         loss_range=range_,
         logit_gradient=gradient,
-        float32=_float32_error(F, K, found),
-        resolution=found.spacing,
-        how=found.how,
-        seconds=found.seconds + time.perf_counter() - begun,
+        float32=_float32_error(F, K, findings),
+        resolution=findings.spacing,
+        how=findings.how,
+        seconds=findings.seconds + time.perf_counter() - start,
     )
 
 
 def check_generator(F: Generator, K: int) -> GeneratorReport:
     """Whether F is a generator on K classes: the verdict of `diagnose`, without the rest."""
-    found = find(F, K)
-    how = found.how if found.verdict.finite_inside else found.how + "; F is not finite inside"
-    verdict = found.verdict
-    convex, strict = verdict.convex, verdict.strictly_convex
-    return GeneratorReport(found.finite_at_vertices, convex, strict, verdict.witness, how)
+    findings = find(F, K)
+    verdict, how = findings.verdict, findings.how
+    if not verdict.finite_inside:
+        how += "; F is not finite inside"
+    return GeneratorReport(
+        finite_at_vertices=findings.finite_at_vertices,
+        convex=verdict.convex,
+        strictly_convex=verdict.strictly_convex,
+        witness=verdict.witness,
+        how=how,
+    )
 
 
-def _float32_error(F: Generator, K: int, found: Findings) -> Float32Error | None:
+def _float32_error(F: Generator, K: int, findings: Findings) -> Float32Error | None:
     """The score in both precisions, near vertices and far from them, for every label."""
-    if not (found.finite_at_vertices and found.verdict.finite_inside):
+    if not (findings.finite_at_vertices and findings.verdict.finite_inside):
         return None
     rng = np.random.default_rng(4)
     labels = np.arange(len(DISTANCES) + DRAWS) % K

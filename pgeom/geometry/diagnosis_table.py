@@ -1,4 +1,4 @@
-"""A diagnosis as a table that a person can read.
+"""A diagnosis printed as a table.
 
 >>> import jax.numpy as jnp
 >>> from pgeom.geometry.diagnosis import diagnose
@@ -6,78 +6,85 @@
 smooth                  yes, as far as was seen
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+from pgeom.geometry.bounds import Bound
+
+if TYPE_CHECKING:  # which imports this module
+    from pgeom.geometry.diagnosis import Diagnosis
 
 WIDTH = 24
 
 
-def table(found) -> str:
+def table(diagnosis: "Diagnosis") -> str:
     """The lines of a `Diagnosis`."""
     rows = [
-        ("generator", f"F on {found.K} classes"),
-        ("finite", _finite(found)),
-        ("smooth", _smooth(found)),
-        ("convex", _convex(found)),
-        ("strictly convex", _strictly(found)),
-        *_witness(found),
-        ("curvature", _interval(found.envelope.m, found.envelope.M)),
-        ("  on the simplex", _interval(found.envelope.m_tangent, found.envelope.M_tangent)),
-        ("loss at most", _bound(found.loss_range)),
-        ("logit gradient at most", _bound(found.logit_gradient)),
-        ("float32 score", _float32(found)),
-        ("known how", found.how),
-        ("may have missed", _missed(found)),
-        ("time", f"{found.seconds:.2f} s"),
+        ("generator", f"F on {diagnosis.K} classes"),
+        ("finite", _finite(diagnosis)),
+        ("smooth", _smooth(diagnosis)),
+        ("convex", _convex(diagnosis)),
+        ("strictly convex", _strictly(diagnosis)),
+        *_witness(diagnosis),
+        ("curvature", _interval(diagnosis.envelope.m, diagnosis.envelope.M)),
+        ("  on the simplex", _interval(diagnosis.envelope.m_tangent, diagnosis.envelope.M_tangent)),
+        ("loss at most", _bound(diagnosis.loss_range)),
+        ("logit gradient at most", _bound(diagnosis.logit_gradient)),
+        ("float32 score", _float32(diagnosis)),
+        ("known how", diagnosis.how),
+        ("may have missed", _missed(diagnosis)),
+        ("time", f"{diagnosis.seconds:.2f} s"),
     ]
     return "\n".join(f"{name:{WIDTH}}{text}" for name, text in rows)
 
 
-def _finite(found) -> str:
-    if not found.finite_inside:
+def _finite(diagnosis: "Diagnosis") -> str:
+    if not diagnosis.finite_inside:
         return "NO: F is not finite inside the simplex, at p of the pair below"
-    if not found.finite_at_vertices:
+    if not diagnosis.finite_at_vertices:
         return (
             "inside, but not at the vertices: written so, or truly infinite, and then its score is"
         )
     return "yes, inside and at the vertices"
 
 
-def _smooth(found) -> str:
-    if found.smooth:
+def _smooth(diagnosis: "Diagnosis") -> str:
+    if diagnosis.smooth:
         return "yes, as far as was seen"
-    kink = found.kinks[0]
+    kink = diagnosis.kinks[0]
     return (
         f"NO: the slope jumps by {kink.jump:.3g} at p = {_point(kink.point)}; there the loss jumps "
         "too, and its gradient does not see it"
     )
 
 
-def _convex(found) -> str:
-    if found.convex is None:
+def _convex(diagnosis: "Diagnosis") -> str:
+    if diagnosis.convex is None:
         return "unknown: negative curvature was seen that rounding hides from the definition"
-    if found.convex:
-        return "yes, as far as was seen" if found.resolution is not None else "yes"
-    if not found.finite_inside:
+    if diagnosis.convex:
+        return "yes, as far as was seen" if diagnosis.resolution is not None else "yes"
+    if not diagnosis.finite_inside:
         return "NO"
     return "NO: D_F(η, p) < 0 at the pair below, so that p scores better than the truth η"
 
 
-def _strictly(found) -> str:
-    if found.strictly_convex:
-        return "yes, as far as was seen" if found.resolution is not None else "yes"
-    if found.convex is False:
+def _strictly(diagnosis: "Diagnosis") -> str:
+    if diagnosis.strictly_convex:
+        return "yes, as far as was seen" if diagnosis.resolution is not None else "yes"
+    if diagnosis.convex is False:
         return "NO"
-    if found.strictly_convex is None:
+    if diagnosis.strictly_convex is None:
         return "unknown: flat to rounding, D_F(η, p) cannot be told from 0 at the pair below"
     return "NO: D_F(η, p) = 0 at the pair below, so that p scores as well as the truth η"
 
 
-def _witness(found) -> list[tuple[str, str]]:
-    if (witness := found.witness) is None:
+def _witness(diagnosis: "Diagnosis") -> list[tuple[str, str]]:
+    if (witness := diagnosis.witness) is None:
         return []
     value = f"{witness.divergence:.6g}"
-    if found.rounding is not None:
-        value += f", with a rounding error of at most {found.rounding:.1g}"
+    if diagnosis.rounding is not None:
+        value += f", with a rounding error of at most {diagnosis.rounding:.1g}"
     return [
         ("  η", _point(witness.eta)),
         ("  p", _point(witness.p)),
@@ -89,7 +96,7 @@ def _interval(low: float, high: float) -> str:
     return f"{low:.6g} ≤ λ(H) ≤ {high:.6g}"
 
 
-def _bound(bound) -> str:
+def _bound(bound: Bound | None) -> str:
     if bound is None:
         return "no bound: F is not known to be convex"
     if not np.isfinite(bound.sharp):
@@ -97,8 +104,8 @@ def _bound(bound) -> str:
     return f"{bound.sharp:.6g} ({bound.how}); by the paper's bound {bound.paper:.6g}"
 
 
-def _float32(found) -> str:
-    if (error := found.float32) is None:
+def _float32(diagnosis: "Diagnosis") -> str:
+    if (error := diagnosis.float32) is None:
         return "not compared: F is not finite everywhere"
     return (
         f"relative error up to {error.relative:.1g} against float64, for 1 − p_y down to 1e-7; "
@@ -106,10 +113,10 @@ def _float32(found) -> str:
     )
 
 
-def _missed(found) -> str:
-    if found.resolution is None:
+def _missed(diagnosis: "Diagnosis") -> str:
+    if diagnosis.resolution is None:
         return "nothing"
-    return f"dents and ridges narrower than about {found.resolution:.2g}"
+    return f"dents and ridges narrower than about {diagnosis.resolution:.2g}"
 
 
 def _point(x: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""Curvature envelopes that are known without a search: of structured generators and their sums.
+"""Curvature envelopes by formula: those of structured generators and their sums.
 
 >>> import jax.numpy as jnp
 >>> from pgeom.geometry.generators import quadratic
@@ -6,11 +6,13 @@
 Envelope(m=1.0, M=3.0, m_tangent=2.0, M_tangent=2.0, how='exact')
 """
 
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from pgeom import edge
 from pgeom.geometry import simplex
@@ -23,7 +25,7 @@ class Envelope(NamedTuple):
     """m ≤ λ(H(p)) ≤ M over the simplex, and the same on the tangent space.
 
     `how` is 'exact', 'closed form' (a true bound, attained or not) or 'searched' (the extremes
-    that a search met: the true envelope may be wider).
+    found by a search: the true envelope may be wider).
     """
 
     m: float
@@ -35,7 +37,7 @@ class Envelope(NamedTuple):
 
 @singledispatch
 def known_envelope(F: Generator, K: int) -> Envelope | None:
-    """The curvature envelope of F on K classes, where a formula gives it."""
+    """The curvature envelope of F on K classes by formula, or None if there is none."""
     return None
 
 
@@ -46,10 +48,10 @@ def _(F: SquaredNorm, K: int) -> Envelope:
 
 @known_envelope.register
 def _(F: Quadratic, K: int) -> Envelope:
-    known = np.asarray(F.A, np.float64)
-    edge.check_same_classes("F", known.shape[0], K)
-    full, tangent = np.linalg.eigvalsh(known), _tangent_spectrum(known)
-    return Envelope(*map(float, (full[0], full[-1], tangent[0], tangent[-1])), "exact")
+    A = np.asarray(F.A, np.float64)
+    edge.check_same_classes("F", A.shape[0], K)
+    full, tangent = np.linalg.eigvalsh(A), _tangent_spectrum(A)
+    return _envelope([full[0], full[-1], tangent[0], tangent[-1]], "exact")
 
 
 @known_envelope.register
@@ -60,36 +62,41 @@ def _(F: Hyperbolic, K: int) -> Envelope:
     full = F.scale * (F.lam + np.sum(F.a * np.sum(F.w**2, axis=1)))
     m_tangent = _tangent_spectrum(ridge_hessian(F, low))[0]
     M_tangent = _tangent_spectrum(ridge_hessian(F, high))[-1]
-    values = (F.scale * F.lam, full, m_tangent, M_tangent)
-    return Envelope(*map(float, values), "closed form")
+    return _envelope([F.scale * F.lam, full, m_tangent, M_tangent], "closed form")
 
 
 @known_envelope.register
 def _(F: Combination, K: int) -> Envelope | None:
-    """The sum of the envelopes of its parts, where every one is known."""
-    known = [known_envelope(part, K) for _, part in parts(F)]
-    if any(envelope is None for envelope in known):
-        return None
-    weighted = [[float(c) * x for x in e[:4]] for (c, _), e in zip(parts(F), known, strict=True)]
-    return Envelope(*map(sum, zip(*weighted, strict=True)), "closed form")
+    """The sum of the envelopes of the parts, if all of them are known."""
+    total = np.zeros(4)
+    for c, part in parts(F):
+        if (known := known_envelope(part, K)) is None:
+            return None
+        total += float(c) * np.array(known[:4])
+    return _envelope(total, "closed form")
 
 
-def ridge_hessian(F: Hyperbolic, sech2: np.ndarray) -> np.ndarray:
-    """s[λI + Σ_r a_r S_r w_r w_rᵀ], Eq. (hpg-hessian), with given values S_r of sech²."""
+def ridge_hessian(F: Hyperbolic, sech2: Float[np.ndarray, " R"]) -> Float[np.ndarray, "K K"]:
+    """s[λI + Σ_r a_r S_r w_r w_rᵀ], Eq. (hpg-hessian), for given values S_r of sech²."""
     return F.scale * (F.lam * np.eye(F.w.shape[1]) + (F.w.T * (F.a * sech2)) @ F.w)
 
 
-def ridge_range(F: Hyperbolic) -> tuple[np.ndarray, np.ndarray]:
-    """The (lowest, highest) v_r = (w_rᵀp − b_r)/ρ_r over the simplex, `[R]` each, at vertices."""
+def ridge_range(F: Hyperbolic) -> tuple[Float[np.ndarray, " R"], Float[np.ndarray, " R"]]:
+    """The (lowest, highest) v_r = (w_rᵀp − b_r)/ρ_r over the simplex, attained at vertices."""
     return (F.w.min(axis=1) - F.b) / F.rho, (F.w.max(axis=1) - F.b) / F.rho
 
 
-def sech2_range(F: Hyperbolic) -> tuple[np.ndarray, np.ndarray]:
-    """The (lowest, highest) sech²(v_r) over the simplex, `[R]` each."""
+def sech2_range(F: Hyperbolic) -> tuple[Float[np.ndarray, " R"], Float[np.ndarray, " R"]]:
+    """The (lowest, highest) sech²(v_r) over the simplex."""
     low, high = ridge_range(F)
     nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
     farthest = np.maximum(np.abs(low), np.abs(high))
     return np.exp(-2 * _np_log_cosh(farthest)), np.exp(-2 * _np_log_cosh(nearest))
+
+
+def _envelope(extremes: Sequence[float] | np.ndarray, how: str) -> Envelope:
+    m, M, m_tangent, M_tangent = map(float, extremes)
+    return Envelope(m, M, m_tangent, M_tangent, how)
 
 
 def _tangent_spectrum(A: np.ndarray) -> np.ndarray:

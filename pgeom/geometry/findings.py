@@ -1,4 +1,4 @@
-"""All that is known about a generator, from a formula or from one search, remembered.
+"""Everything known about a generator, by formula or from one search, cached.
 
 >>> import jax.numpy as jnp
 >>> def cubic(p): return jnp.sum(p**3)
@@ -8,6 +8,7 @@ True
 
 import time
 from collections import OrderedDict
+from types import FunctionType
 from typing import NamedTuple
 
 import jax
@@ -23,7 +24,9 @@ from pgeom.geometry.sampling import INSIDE, map_points
 from pgeom.geometry.survey import Survey, survey
 from pgeom.types import Generator
 
-REMEMBERED = 32
+CACHE_SIZE = 32
+# What cannot change between two calls: an object of a user's class can, and is searched again.
+IMMUTABLE = (FunctionType, jax.stages.Wrapped, jax.custom_jvp, jax.custom_vjp, ClosedGenerator)
 
 
 class Kink(NamedTuple):
@@ -45,34 +48,31 @@ class Findings(NamedTuple):
     seconds: float
 
 
-_remembered: OrderedDict[tuple[int, int], tuple[Generator, Findings]] = OrderedDict()
+_cache: OrderedDict[tuple[int, int], tuple[Generator, Findings]] = OrderedDict()
 
 
 def find(F: Generator, K: int) -> Findings:
-    """The findings about F on K classes, by formula or search; a second call searches no more.
-
-    An object of a user's class may change between two calls, and is searched again.
-    """
+    """The findings about F on K classes, by formula or search; cached if F cannot change."""
     edge.check_num_classes(K)
-    if not (hasattr(F, "__name__") or isinstance(F, ClosedGenerator)):
+    if not isinstance(F, IMMUTABLE):
         return _find((lambda p: F(p)) if jax.tree_util.all_leaves([F]) else F, int(K))
     key = id(F), int(K)
-    if key not in _remembered:
-        _remembered[key] = F, _find(F, int(K))  # F with it, so that its id is not given away
-    _remembered.move_to_end(key)
-    if len(_remembered) > REMEMBERED:
-        _remembered.popitem(last=False)
-    return _remembered[key][1]
+    if key not in _cache:
+        _cache[key] = F, _find(F, int(K))  # with F itself, so that its id is not reused
+    _cache.move_to_end(key)
+    if len(_cache) > CACHE_SIZE:
+        _cache.popitem(last=False)
+    return _cache[key][1]
 
 
 def _find(F: Generator, K: int) -> Findings:
-    begun = time.perf_counter()
+    start = time.perf_counter()
     if (known := known_envelope(F, K)) is not None and known.m_tangent > 1e-13 * known.M:
         verdict = Verdict(True, True, True, float(np.finfo(float).eps))
         how = f"{known.how}: the smallest tangent eigenvalue is at least {known.m_tangent:.6g}"
-        return Findings(True, verdict, (), known, None, how, time.perf_counter() - begun)
+        return Findings(True, verdict, (), known, None, how, time.perf_counter() - start)
     with jax.enable_x64(True):
-        _refuse_unless_scalar(F, K)
+        _check_returns_scalar(F, K)
         F = as_pytree(F)
         at_vertices, bounded = _at_vertices(F, K)
         seen = survey(F, K, margin=0.0 if bounded else INSIDE)
@@ -80,18 +80,18 @@ def _find(F: Generator, K: int) -> Findings:
     kinks = _kinks(seen, verdict)
     envelope = _envelope(seen, bounded and not kinks, verdict)
     how = f"searched: {len(seen.points)} points in every direction, in float64, no proof"
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start
     return Findings(at_vertices, verdict, kinks, envelope, seen.spacing, how, seconds)
 
 
-def _refuse_unless_scalar(F: Generator, K: int) -> None:
+def _check_returns_scalar(F: Generator, K: int) -> None:
     jax.eval_shape(scalar_function(F), jax.ShapeDtypeStruct((K,), jnp.float64))
 
 
 def _at_vertices(F: Generator, K: int) -> tuple[bool, bool]:
-    """Whether F and its Hessian are finite at the vertices, of which 4096 at most are tried.
+    """Whether F and its Hessian are finite at the vertices, of which at most 4096 are tried.
 
-    The vertices are an argument because XLA takes 0 · log 0 for 0 where it knows the first.
+    The vertices are an argument because XLA folds 0 · log 0 to 0 if the first factor is a constant.
     """
     vertices = np.eye(K)[:4096]
     directions = np.random.default_rng(3).standard_normal(vertices.shape)
@@ -104,7 +104,7 @@ def _at_vertices(F: Generator, K: int) -> tuple[bool, bool]:
 
 
 def _kinks(seen: Survey, verdict: Verdict) -> tuple[Kink, ...]:
-    """The sharpest kinks, ten at most."""
+    """The sharpest kinks, at most ten."""
     suspects = seen.suspects
     smallest = suspects.smallest_kink(verdict.precision)
     sharp = np.flatnonzero(np.abs(suspects.jump) > smallest)
@@ -113,7 +113,7 @@ def _kinks(seen: Survey, verdict: Verdict) -> tuple[Kink, ...]:
 
 
 def _envelope(seen: Survey, bounded: bool, verdict: Verdict) -> Envelope:
-    """The extremes that were seen; what is negative by rounding alone in a convex F is zero."""
+    """The extremes that were found; if F is convex, those negative only by rounding become zero."""
     m, M = float(np.nanmin(seen.m)), float(np.nanmax(seen.M))
     m_tangent, M_tangent = float(np.nanmin(seen.m_tangent)), float(np.nanmax(seen.M_tangent))
     if verdict.convex:

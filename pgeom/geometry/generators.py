@@ -32,7 +32,7 @@ from pgeom.geometry.derivatives import sum_of_slopes
 from pgeom.geometry.softmax import cross_entropy, log_softmax, softmax
 from pgeom.geometry.structured import Hyperbolic, Quadratic, hyperbolic, quadratic
 from pgeom.geometry.tempered_exponential import tempered_log
-from pgeom.types import Numbers
+from pgeom.types import Numbers, Point
 
 __all__ = [
     "Hyperbolic",
@@ -56,7 +56,7 @@ class Tsallis(ClosedGenerator):
 
     alpha: Parameter
 
-    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Float[Array, ""]:
         return jnp.sum(_tsallis_term(p, jnp.asarray(self.alpha, p.dtype)))
 
     @property
@@ -115,7 +115,7 @@ def tsallis(alpha: Numbers) -> Tsallis:
 class Shannon(ClosedGenerator):
     """F(p) = Σ p log p, the negative entropy; its score is −log p_y, cross-entropy."""
 
-    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Float[Array, ""]:
         return jnp.sum(jax.scipy.special.xlogy(p, p))
 
     @property
@@ -132,7 +132,7 @@ shannon = Shannon()
 class Spherical(ClosedGenerator):
     """F(p) = ‖p‖₂; its score is 1 − p_y/‖p‖₂, the spherical score."""
 
-    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Float[Array, ""]:
         return jnp.sqrt(jnp.sum(p**2))
 
     @property
@@ -171,7 +171,7 @@ spherical = Spherical()
 class SquaredNorm(ClosedGenerator):
     """F(p) = ‖p‖₂²; its score is ‖p − e_y‖₂², the Brier score, for any number of classes."""
 
-    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Float[Array, ""]:
         return jnp.sum(p**2)
 
     @property

@@ -11,12 +11,15 @@ import warnings
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry.simplex import argmax_mask
+from pgeom.types import Labels, Vectors
 
 
-def smooth_margin(p: jax.Array, y: jax.Array, *, tau) -> jax.Array:
+def smooth_margin(p: Vectors, y: Labels, *, tau: ArrayLike) -> Float[Array, "*batch"]:
     """m_τ(p, y) = p_y − τ log Σ_{j≠y} exp(p_j/τ).
 
     Args:
@@ -38,19 +41,21 @@ def smooth_margin(p: jax.Array, y: jax.Array, *, tau) -> jax.Array:
     return edge.lift_examples(example, name="p")(p, y)
 
 
-def margin_range(K: int, *, tau) -> tuple[jax.Array, jax.Array]:
+def margin_range(K: int, *, tau: ArrayLike) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """The exact (lowest, highest) smoothed margin over the simplex, Eq. (margin-minimum).
 
-    m_min = −1 − τ log(1 + (K − 2)e^{−1/τ}) at a wrong vertex, free of the overflow of e^{1/τ};
-    m_max = 1 − τ log(K − 1) at the right one.
+    m_min = −1 − τ log(1 + (K − 2)e^{−1/τ}) at a wrong vertex, written so that e^{1/τ} cannot
+    overflow; m_max = 1 − τ log(K − 1) at the right one.
     """
     edge.check_num_classes(K)
     edge.check_positive("tau", tau)
     _warn_if_never_positive(K, tau)
-    return -1 - tau * jnp.log1p((K - 2) * jnp.exp(-1 / tau)), 1 - tau * jnp.log(K - 1.0)
+    return -1 - jnp.log1p((K - 2) * jnp.exp(-1 / tau)) * tau, 1 - jnp.log(K - 1.0) * tau
 
 
-def penalty(p: jax.Array, y: jax.Array, *, tau, kappa, nu) -> jax.Array:
+def penalty(
+    p: Vectors, y: Labels, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike
+) -> Float[Array, "*batch"]:
     """r(p, y) = ν softplus((κ − m_τ(p, y))/ν), convex in p, Eq. (apms-penalty).
 
     Args:
@@ -62,28 +67,34 @@ def penalty(p: jax.Array, y: jax.Array, *, tau, kappa, nu) -> jax.Array:
       `[...]`.
     """
     check_penalty(tau=tau, nu=nu)
-    return _of_margin(smooth_margin(p, y, tau=tau), kappa, nu)
+    return _margin_penalty(smooth_margin(p, y, tau=tau), kappa, nu)
 
 
-def expected_penalty(p: jax.Array, eta: jax.Array, *, tau, kappa, nu) -> jax.Array:
-    """E_{Y∼η} r(p, Y), convex in p, for pairs `(p[..., K], eta[..., K])`; `[...]`."""
+def expected_penalty(
+    p: Vectors, eta: Vectors, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike
+) -> Float[Array, "*batch"]:
+    """E_{Y∼η} r(p, Y), convex in p."""
     check_penalty(tau=tau, nu=nu)
 
     def pair(p, eta):
         margins = p - tau * _log_sums_of_others(p / tau)
-        return jnp.sum(eta * _of_margin(margins, kappa, nu))
+        return jnp.sum(eta * _margin_penalty(margins, kappa, nu))
 
     return edge.lift_pairs(jax.vmap(pair), ("p", "eta"))(p, eta)
 
 
-def penalty_range(K: int, *, tau, kappa, nu) -> tuple[jax.Array, jax.Array]:
+def penalty_range(
+    K: int, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """The exact (lowest, highest = C_r) penalty over the simplex, Eq. (penalty-bound)."""
     check_penalty(tau=tau, nu=nu)
     low, high = margin_range(K, tau=tau)
-    return _of_margin(high, kappa, nu), _of_margin(low, kappa, nu)
+    return _margin_penalty(high, kappa, nu), _margin_penalty(low, kappa, nu)
 
 
-def anneal(step, *, beta0, horizon, power=1.0) -> jax.Array:
+def anneal(
+    step: ArrayLike, *, beta0: ArrayLike, horizon: ArrayLike, power: ArrayLike = 1.0
+) -> Float[Array, "..."]:
     """β_t = β₀ (1 − min(t/T_s, 1))^q, Eq. (apms-loss).
 
     Args:
@@ -92,17 +103,17 @@ def anneal(step, *, beta0, horizon, power=1.0) -> jax.Array:
     """
     check_annealing(beta0=beta0, horizon=horizon, power=power)
     left = 1 - jnp.minimum(jnp.asarray(step, float) / jnp.asarray(horizon, float), 1.0)
-    return beta0 * left**power
+    return left**power * beta0
 
 
-def check_penalty(*, tau, nu) -> None:
+def check_penalty(*, tau: ArrayLike, nu: ArrayLike) -> None:
     """Raise unless the smoothing τ and the softness ν are positive."""
     edge.check_positive("tau", tau)
     edge.check_positive("nu", nu)
 
 
-def check_annealing(*, beta0, horizon, power) -> None:
-    """Refuse a schedule that Eq. (apms-loss) does not allow."""
+def check_annealing(*, beta0: ArrayLike, horizon: ArrayLike, power: ArrayLike) -> None:
+    """Raise unless the schedule satisfies the conditions of Eq. (apms-loss)."""
     edge.check_nonnegative("beta0", beta0)
     edge.check_positive("horizon", horizon)
     edge.check_positive("power", power)
@@ -111,8 +122,8 @@ def check_annealing(*, beta0, horizon, power) -> None:
 def _log_sums_of_others(x):
     """log Σ_{j≠y} exp(x_j) for every y, `[K]`.
 
-    Taking e^{x_y} off the whole sum loses nothing while the largest term stays in it; the sum
-    without the largest term is taken by itself.
+    Subtracting e^{x_y} from the whole sum loses no digits as long as the largest term remains; the
+    sum without the largest term is computed separately.
     """
     top = argmax_mask(x)
     largest = jnp.max(x)
@@ -121,7 +132,7 @@ def _log_sums_of_others(x):
     return jnp.where(top, jax.nn.logsumexp(jnp.where(top, -jnp.inf, x)), without)
 
 
-def _of_margin(m, kappa, nu):
+def _margin_penalty(m, kappa, nu):
     return nu * jax.nn.softplus((kappa - m) / nu)
 
 

@@ -1,4 +1,4 @@
-"""Points of the simplex to look at a function in, and looking at it in many of them.
+"""Points of the simplex at which to evaluate a function, and its evaluation at many points.
 
 >>> lattice(3, 10)
 array([[0. , 0. , 1. ],
@@ -9,27 +9,33 @@ array([[0. , 0. , 1. ],
        [1. , 0. , 0. ]])
 """
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import jax
 import numpy as np
+from jaxtyping import Array, Float
 
 from pgeom.compilation import quick_jit
 from pgeom.types import Generator
 
-INSIDE = 1e-6  # how far from the boundary derivatives are taken where they diverge on it
-LATTICE = 4  # classes up to which points are a lattice: beyond, random ones cover as well
+INSIDE = 1e-6  # distance from the boundary for derivatives that diverge on it
+LATTICE = 4  # classes up to which points form a lattice: beyond, random ones cover as well
 LATTICE_POINTS = 8_000
-NUMBERS = 2_000_000  # about the numbers that one batch of a program holds
+NUMBERS = 2_000_000  # the approximate size of one batch of a program
+
+Points = TypeVar("Points", Array, np.ndarray)
 
 
-def inward(points, margin=INSIDE):
-    """Points `[..., K]` moved towards the centre by a share of their distance from it."""
+def inward(points: Points, margin: Any = INSIDE) -> Points:
+    """Points `[..., K]` moved towards the centre by a fraction of their distance from it."""
     return (1 - margin) * points + margin / points.shape[-1]
 
 
-def map_points(function, F: Generator, *columns: np.ndarray):
-    """`function(F, *row)` of every row of the columns, in one program of bounded memory."""
-    sizes = columns[0].shape
-    batch = max(1, min(len(columns[0]), NUMBERS // (4 * sizes[1] * min(sizes[1], 32))))
+def map_points(function: Callable, F: Generator, *columns: Float[np.ndarray, "n K"]) -> Any:
+    """`function(F, *row)` for every row of the columns, in one program of bounded memory."""
+    count, K = columns[0].shape
+    batch = max(1, min(count, NUMBERS // (4 * K * min(K, 32))))
     return jax.tree.map(np.asarray, _mapped(function, batch, F, *columns))
 
 
@@ -40,7 +46,7 @@ def _map(function, batch, F, *columns):
 _mapped = quick_jit(_map, static_argnums=(0, 1))
 
 
-def landmarks(K: int) -> np.ndarray:
+def landmarks(K: int) -> Float[np.ndarray, "n {K}"]:
     """The centre, the vertices, points next to them, and edge midpoints of consecutive classes."""
     eye, few = np.eye(K), slice(None, 128)
     midpoints = 0.5 * (eye + np.roll(eye, 1, axis=0))
@@ -48,8 +54,8 @@ def landmarks(K: int) -> np.ndarray:
     return np.concatenate([np.full((1, K), 1 / K), eye[few], near[few], midpoints[few]])
 
 
-def many_points(K: int, rng: np.random.Generator) -> np.ndarray:
-    """A lattice, or random points: most of them uniform, some near faces, some near the centre."""
+def many_points(K: int, rng: np.random.Generator) -> Float[np.ndarray, "n {K}"]:
+    """A lattice, or random points: mostly uniform, some near faces, some near the centre."""
     if K <= LATTICE:
         return lattice(K, LATTICE_POINTS)
     count = NUMBERS // (10 * K) * 3
@@ -59,8 +65,8 @@ def many_points(K: int, rng: np.random.Generator) -> np.ndarray:
     return draws / draws.sum(axis=1, keepdims=True)
 
 
-def lattice(K: int, count: int) -> np.ndarray:
-    """The points with multiples of 1/n for entries, about `count` of them."""
+def lattice(K: int, count: int) -> Float[np.ndarray, "n {K}"]:
+    """About `count` points whose entries are multiples of 1/n, for K from 2 to 4."""
     steps = {2: count - 1, 3: int((2 * count) ** 0.5) - 2, 4: int((6 * count) ** (1 / 3)) - 2}[K]
     axes = np.meshgrid(*[np.arange(steps + 1)] * (K - 1), indexing="ij")
     first = np.stack([axis.ravel() for axis in axes], axis=1)
@@ -68,8 +74,8 @@ def lattice(K: int, count: int) -> np.ndarray:
     return np.column_stack([first, steps - first.sum(axis=1)]) / steps
 
 
-def spacing(points: np.ndarray, rng: np.random.Generator) -> float:
-    """The distance within which 95% of the simplex has one of the points."""
+def spacing(points: Float[np.ndarray, "n K"], rng: np.random.Generator) -> float:
+    """The distance within which 95% of the simplex has a neighbour among the points."""
     K = points.shape[1]
     probes = rng.standard_exponential((128, K))
     probes /= probes.sum(axis=1, keepdims=True)

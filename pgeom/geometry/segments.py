@@ -1,7 +1,7 @@
-"""Segments of the simplex, scanned for what points miss: kinks, and ridges too narrow to be hit.
+"""Scans of segments for what isolated points miss: kinks, and very narrow ridges.
 
-Where the slope along a segment changes by more than the curvature accounts for, there is one or
-the other; bisection tells which, because only a kink stays unexplained on every scale.
+If the slope along a segment changes by more than the curvature accounts for, there is one or the
+other. Bisection tells which, because only a kink remains unexplained on every scale.
 
 >>> import jax, jax.numpy as jnp, numpy as np
 >>> with jax.enable_x64(True):
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from pgeom.compilation import quick_jit
 from pgeom.geometry.closed_forms import as_pytree
@@ -22,41 +23,45 @@ from pgeom.geometry.sampling import inward
 from pgeom.types import Generator
 
 LINES, STATIONS = 192, 129
-SUSPECTS = 96  # intervals that are bisected
+SUSPECTS = 96  # intervals to bisect
 HALVINGS = 30
-KINK = 1e-6  # the least jump of a slope, relative to the slope, that is called a kink
+KINK = 1e-6  # the smallest jump of a slope, relative to the slope, that counts as a kink
 
 
 class Suspects(NamedTuple):
-    """The narrowest intervals that bisection ended in, `[s, K]` and `[s]`.
+    """The intervals in which bisection ended.
 
     Attributes:
-      left, right: the two sides.
-      jump: by how much the unit-speed slope from left to right exceeds what the curvature accounts
-        for: zero where F is smooth.
+      left, right: the two ends.
+      jump: the change of the unit-speed slope from left to right that the curvature does not
+        account for: zero where F is smooth.
       slope: the size of the slope there.
-      step: by how much F itself changes beyond what the slope accounts for.
+      step: the change of F itself that the slope does not account for.
     """
 
-    left: np.ndarray
-    right: np.ndarray
-    jump: np.ndarray
-    slope: np.ndarray
-    step: np.ndarray
+    left: Float[np.ndarray, "s K"]
+    right: Float[np.ndarray, "s K"]
+    jump: Float[np.ndarray, " s"]
+    slope: Float[np.ndarray, " s"]
+    step: Float[np.ndarray, " s"]
 
     @property
-    def middle(self) -> np.ndarray:
+    def middle(self) -> Float[np.ndarray, "s K"]:
         return (self.left + self.right) / 2
 
-    def smallest_kink(self, precision: float) -> np.ndarray:
-        """The jumps from which on they are called kinks, where F has this relative precision."""
+    def smallest_kink(self, precision: float) -> Float[np.ndarray, " s"]:
+        """The jump above which each counts as a kink, if F has this relative precision."""
         return KINK * self.slope + 256 * precision * np.nanmax(self.slope)
 
 
-def along(F, x, direction):
+def derivatives_along(
+    F: Generator, x: Float[Array, " K"], direction: Float[Array, " K"]
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """F, its slope and its curvature along a direction."""
-    both, (_, curvature) = jax.jvp(lambda x: jax.jvp(F, (x,), (direction,)), (x,), (direction,))
-    return *both, curvature
+    (value, slope), (_, curvature) = jax.jvp(
+        lambda x: jax.jvp(F, (x,), (direction,)), (x,), (direction,)
+    )
+    return value, slope, curvature
 
 
 def scan(F: Generator, K: int) -> Suspects:
@@ -64,12 +69,12 @@ def scan(F: Generator, K: int) -> Suspects:
     F, rng = as_pytree(F), np.random.default_rng(5)
     starts, ends = rng.dirichlet(np.full(K, max(0.3, 2 / K)), (2, LINES))
     corners = np.arange(LINES // 2)
-    starts[corners] = np.eye(K)[corners % K]  # where random ends do not come, if K is large
+    starts[corners] = np.eye(K)[corners % K]  # random ends do not reach them if K is large
     starts, ends = inward(starts), inward(ends)
-    seen = [np.asarray(x) for x in _stations(F, starts, ends - starts)]
-    a, middle, b = ([x[:, i : STATIONS - 2 + i : 2].ravel() for x in seen] for i in range(3))
-    # An interval is suspicious where halving it does not shrink what is unexplained, as it would
-    # eightfold for a smooth function.
+    stations = [np.asarray(x) for x in _stations(F, starts, ends - starts)]
+    a, middle, b = ([x[:, i : STATIONS - 2 + i : 2].ravel() for x in stations] for i in range(3))
+    # An interval is suspicious if halving it does not shrink the unexplained change, which for a
+    # smooth function shrinks eightfold.
     whole = _unexplained(a, b)[1]
     half = np.maximum(_unexplained(a, middle)[1], _unexplained(middle, b)[1])
     relevant = (half > 1e-9 * (np.abs(a[2]) + np.abs(b[2]))) & (whole > 0)
@@ -86,7 +91,7 @@ def _stations(F, starts, directions):
 
     def along_line(line):
         start, direction = line
-        return jax.vmap(lambda t: (t, *along(F, start + t * direction, direction)))(t)
+        return jax.vmap(lambda t: (t, *derivatives_along(F, start + t * direction, direction)))(t)
 
     t = jnp.linspace(0, 1, STATIONS)
     return jax.lax.map(along_line, (starts, directions), batch_size=32)
@@ -94,11 +99,11 @@ def _stations(F, starts, directions):
 
 @quick_jit
 def _bisect(F, starts, directions, a, b):
-    """Halve intervals, given by what was seen at their ends, and keep the worse half."""
+    """Halve intervals, given by the values at their ends, and keep the worse half."""
 
     def worse_half(start, direction, a, b):
         t = (a[0] + b[0]) / 2
-        middle = [t, *along(F, start + t * direction, direction)]
+        middle = [t, *derivatives_along(F, start + t * direction, direction)]
         first = _unexplained(a, middle)[1] > _unexplained(middle, b)[1]
         return jax.tree.map(lambda x, y: jnp.where(first, x, y), (a, middle), (middle, b))
 
@@ -114,9 +119,9 @@ def _bisect(F, starts, directions, a, b):
 
 
 def _unexplained(a, b):
-    """The change of the slope that the curvature does not explain; its size plus the value's.
+    """The change of slope that the curvature does not explain; its size plus that of the value.
 
-    a and b are t, F, its slope and its curvature at two places of a line.
+    a and b are t, F, its slope and its curvature at two points of a line.
     """
     (t, value, slope, curvature), (t_b, value_b, slope_b, curvature_b) = a, b
     by_slope = slope_b - slope - (t_b - t) * (curvature + curvature_b) / 2

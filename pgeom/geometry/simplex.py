@@ -16,7 +16,7 @@ from pgeom.types import Label
 
 
 def vertex(label: Label, K: int, dtype: DTypeLike = jnp.float32) -> Float[Array, " {K}"]:
-    """The vertex e_y `[K]` of a scalar label."""
+    """The vertex e_y of a label."""
     return (jnp.arange(K) == label).astype(dtype)
 
 

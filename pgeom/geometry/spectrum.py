@@ -1,11 +1,11 @@
 """The extreme eigenvalues of a generator's Hessian at a point, with their tangent directions.
 
-Up to 32 classes from the matrix itself; beyond that by Lanczos iterations with Hessian-vector
-products, in memory linear in the number of classes.
+Up to 32 classes they are computed from the matrix; beyond, by Lanczos iterations with
+Hessian-vector products, in memory linear in the number of classes.
 
 >>> import jax.numpy as jnp
->>> found = extremes(lambda p: jnp.sum(jnp.array([1.0, 2.0, 6.0]) * p**2), jnp.full(3, 1 / 3))
->>> [round(float(x), 4) for x in (found.m, found.m_tangent, found.M_tangent, found.M)]
+>>> e = extremes(lambda p: jnp.sum(jnp.array([1.0, 2.0, 6.0]) * p**2), jnp.full(3, 1 / 3))
+>>> [round(float(x), 4) for x in (e.m, e.m_tangent, e.M_tangent, e.M)]
 [2.0, 2.9449, 9.0551, 12.0]
 """
 
@@ -14,34 +14,35 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from pgeom.geometry import simplex
 from pgeom.types import Generator
 
 DENSE = 32  # classes up to which the Hessian is a matrix
-STEPS = 24  # of a Lanczos iteration, where no more are asked for
+STEPS = 24  # of a Lanczos iteration, by default
 
 
 class Extremes(NamedTuple):
-    """m ≤ m_T ≤ M_T ≤ M at a point, and unit tangent vectors `[K]` of m_T and M_T."""
+    """m ≤ m_T ≤ M_T ≤ M at a point, and unit tangent vectors of m_T and M_T; or arrays of these."""
 
-    m: jax.Array
-    M: jax.Array
-    m_tangent: jax.Array
-    M_tangent: jax.Array
-    flattest: jax.Array
-    steepest: jax.Array
+    m: Float[Array | np.ndarray, "*batch"]
+    M: Float[Array | np.ndarray, "*batch"]
+    m_tangent: Float[Array | np.ndarray, "*batch"]
+    M_tangent: Float[Array | np.ndarray, "*batch"]
+    flattest: Float[Array | np.ndarray, "*batch K"]
+    steepest: Float[Array | np.ndarray, "*batch K"]
 
 
-def extremes(F: Generator, p: jax.Array, *, steps: int = STEPS) -> Extremes:
-    """The extreme eigenvalues of H(p), `p[K]`, in full space and on {x : Σx = 0}.
+def extremes(F: Generator, p: Float[Array, " K"], *, steps: int = STEPS) -> Extremes:
+    """The extreme eigenvalues of H(p) in the full space and on {x : Σx = 0}.
 
-    By Lanczos iterations, of so many steps, they are searched for: the true ones may be wider.
+    Lanczos iterations, with the given number of steps, approach them from inside.
     """
-    return _of_matrix(F, p) if p.shape[0] <= DENSE else _by_lanczos(F, p, steps)
+    return _dense_extremes(F, p) if p.shape[0] <= DENSE else _lanczos_extremes(F, p, steps)
 
 
-def _of_matrix(F: Generator, p) -> Extremes:
+def _dense_extremes(F: Generator, p) -> Extremes:
     H, basis = jax.hessian(F)(p), jnp.asarray(simplex.tangent_basis(p.shape[0]), p.dtype)
     full = jnp.linalg.eigvalsh(H)
     values, vectors = jnp.linalg.eigh(basis.T @ H @ basis)
@@ -49,7 +50,7 @@ def _of_matrix(F: Generator, p) -> Extremes:
     return _ordered(full, values, directions[:, 0], directions[:, -1])
 
 
-def _by_lanczos(F: Generator, p, steps: int) -> Extremes:
+def _lanczos_extremes(F: Generator, p, steps: int) -> Extremes:
     def product(x):
         return jax.jvp(jax.grad(F), (p,), (x,))[1]
 
@@ -68,8 +69,8 @@ def _ordered(full, values, flattest, steepest) -> Extremes:
     return Extremes(m, M, values[0], values[-1], flattest, steepest)
 
 
-def _lanczos(product, start, project, steps: int) -> tuple[jax.Array, jax.Array]:
-    """Ritz values, ascending, and vectors `[steps, K]` of a symmetric operator on a subspace."""
+def _lanczos(product, start, project, steps: int) -> tuple[Array, Array]:
+    """Ritz values in ascending order, and vectors `[steps, K]`, of an operator on a subspace."""
     steps = min(steps, start.shape[0] - 1)
     first = project(start) / jnp.linalg.norm(project(start))
 
@@ -77,7 +78,7 @@ def _lanczos(product, start, project, steps: int) -> tuple[jax.Array, jax.Array]
         basis, diagonal, off_diagonal, alive = state
         image = project(product(basis[i]))
         along = jnp.sum(image * basis[i])
-        # an invariant subspace ends the iteration; what would follow repeats the first value
+        # an invariant subspace ends the iteration; the values after it repeat the first one
         diagonal = diagonal.at[i].set(jnp.where(alive, along, diagonal[0]))
         for _ in range(2):  # twice is enough for orthogonality to the last digit
             image = project(image - basis.T @ (basis @ image))

@@ -19,7 +19,7 @@ from pgeom import edge
 from pgeom.geometry import log_cosh, simplex
 from pgeom.geometry.closed_forms import ClosedForms, ClosedGenerator, Parameter
 from pgeom.geometry.derivatives import sum_of_slopes
-from pgeom.types import Numbers
+from pgeom.types import Numbers, Point
 
 
 @jax.tree_util.register_dataclass
@@ -29,7 +29,7 @@ class Quadratic(ClosedGenerator):
 
     A: Parameter
 
-    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Float[Array, ""]:
         return self._half_square(p - 1 / p.shape[-1])
 
     @property
@@ -105,7 +105,7 @@ class Hyperbolic(ClosedGenerator):
     b: Parameter
     scale: Parameter
 
-    def __call__(self, p: Float[Array, " K"]) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Float[Array, ""]:
         F = self._like(p)
         ridges = F.a * F.rho**2 * log_cosh.log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
         return F.scale * (F.lam / 2 * jnp.sum((p - 1 / p.shape[-1]) ** 2) + jnp.sum(ridges))
@@ -134,7 +134,7 @@ class Hyperbolic(ClosedGenerator):
     def rescaled(self, factor: ArrayLike) -> "Hyperbolic":
         return replace(self, scale=self.scale * factor)
 
-    def _like(self, p: Array) -> "Hyperbolic":
+    def _like(self, p: Point) -> "Hyperbolic":
         """The same generator in the dtype of p, after checking the number of classes."""
         edge.check_same_classes("w", self.w.shape[-1], p.shape[-1])
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, p.dtype), self)

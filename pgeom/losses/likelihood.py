@@ -75,7 +75,7 @@ def focal(logits: Vectors, labels: Labels, *, gamma: ArrayLike = 2.0) -> Float[A
 
     def example(logits, label):
         u = log_odds_against(logits, label)
-        return jnp.exp(-gamma * softplus(-u)) * softplus(u)
+        return jnp.exp(-(softplus(-u) * gamma)) * softplus(u)
 
     return edge.lift_examples(example)(logits, labels)
 

@@ -57,7 +57,7 @@ def generalized_cross_entropy(
         edge.require((known > 0) & (known <= 1), "q", "in (0, 1]", q)
 
     def example(logits, label):
-        return -expm1(-q * softplus(log_odds_against(logits, label))) / q
+        return -expm1(-(softplus(log_odds_against(logits, label)) * q)) / q
 
     return edge.lift_examples(example)(logits, labels)
 

@@ -35,7 +35,8 @@ def class_balanced_cross_entropy(
     if (known := edge.concrete(beta)) is not None:
         edge.require((known >= 0) & (known < 1), "beta", "in [0, 1)", beta)
     counts = _counts(class_counts, logits)
-    weights = (1 - beta) / -jnp.expm1(counts * jnp.log(jnp.asarray(beta, counts.dtype)))
+    beta = jnp.asarray(beta, counts.dtype)
+    weights = (1 - beta) / -jnp.expm1(counts * jnp.log(beta))
     weights = weights / jnp.mean(weights)
 
     def example(logits, label):

@@ -1,4 +1,4 @@
-"""One line a generator, with its closed forms in NumPy float64: every battery crosses them all."""
+"""One line per generator, with closed forms in NumPy float64: every battery covers them all."""
 
 from typing import NamedTuple
 

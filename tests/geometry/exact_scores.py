@@ -42,7 +42,7 @@ def answers(F: Reference, logits, targets) -> list[Answer]:
     p = softmax(tuple(logits))
     vertices = [F.value(e) for e in exact(np.eye(len(p)))]
     here, slope, hessian, terms = F.value(p), F.gradient(p), F.hessian(p), F.terms(p)
-    found = []
+    actual = []
     for eta in exact(targets):
         d = [q_k - p_k for q_k, p_k in zip(eta, p, strict=True)]
         reach = [q_k + p_k for q_k, p_k in zip(eta, p, strict=True)]
@@ -53,7 +53,7 @@ def answers(F: Reference, logits, targets) -> list[Answer]:
         g = times(hessian, d)
         mean = dot(p, g)
         gradient = [-p_k * (g_k - mean) for p_k, g_k in zip(p, g, strict=True)]
-        found.append(
+        actual.append(
             Answer(
                 float(value),
                 float(size),
@@ -62,4 +62,4 @@ def answers(F: Reference, logits, targets) -> list[Answer]:
                 float(1 - p[eta.index(max(eta))]),
             )
         )
-    return found
+    return actual

@@ -81,7 +81,7 @@ def weighted(*parts: tuple[float, Reference]) -> Reference:
 
 
 def separable(f, slope, curvature, coefficients=None) -> Reference:
-    """Σ c_k f(p_k), from f, f′ and f″; each c_k is one if not told otherwise."""
+    """Σ c_k f(p_k), from f, f′ and f″; each c_k is one by default."""
 
     def each(function, p):
         c = exact(np.ones(len(p)) if coefficients is None else coefficients)

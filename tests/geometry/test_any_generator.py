@@ -43,9 +43,9 @@ def ordinary_logits(K):
 def logits_ahead(K):
     """Each label so far ahead that the mass of its competitors is just above each of those."""
     rows = on_grid(np.random.default_rng(6).normal(size=(K, len(COMPETITORS), K)))
-    for label, of_label in enumerate(rows):
-        others = np.log(np.sum(np.exp(np.delete(of_label, label, axis=1)), axis=1))
-        of_label[:, label] = on_grid(others + np.log1p(-COMPETITORS) - np.log(COMPETITORS))
+    for label, label_rows in enumerate(rows):
+        others = np.log(np.sum(np.exp(np.delete(label_rows, label, axis=1)), axis=1))
+        label_rows[:, label] = on_grid(others + np.log1p(-COMPETITORS) - np.log(COMPETITORS))
     return rows.reshape(-1, K)
 
 
@@ -117,9 +117,9 @@ def representable(case, logits, dtype):
     return case.steepest * log_smallest < np.log(float(np.finfo(dtype).max))
 
 
-def compare(case, found, true, examples, dtype):
+def compare(case, actual, true, examples, dtype):
     """Refuse values and gradients that are further from the reference than rounding entails."""
-    (values, gradients), (logits, targets) = found, examples
+    (values, gradients), (logits, targets) = actual, examples
     digits, ulps = DIGITS[dtype], ULPS * float(np.finfo(dtype).eps)
     value_error = np.abs(values - true.value)
     norms = np.linalg.norm(true.gradient, axis=1)
@@ -136,13 +136,13 @@ def compare(case, found, true, examples, dtype):
     refuse(gradient_error[finite], allowed[finite], *rows, "gradient")
 
 
-def compare_digits(found, true, examples, dtype):
+def compare_digits(actual, true, examples, dtype):
     """Refuse what of the library's own generators does not have its digits, whatever cancels.
 
     Not beyond 1 − p_y = 1e-7. Gradients are compared for labels only, because η − p of a soft
     target has no more digits than p, and at points that are not saturated.
     """
-    (values, gradients), (logits, targets) = found, examples
+    (values, gradients), (logits, targets) = actual, examples
     error = np.abs(values - true.value) / np.abs(true.value)
     kept = true.competitors >= SMALLEST_MASS
     refuse(error[kept], DIGITS[dtype], logits[kept], targets[kept], "digits of the value")
@@ -157,10 +157,10 @@ def check(name, soft, dtype):
     case, true = CASES[name], expected(name, soft)
     examples = softly_labelled(case.K) if soft else labelled(case.K)
     with jax.enable_x64(dtype == np.float64):
-        found = computed(case.make(), *examples, dtype)
-    compare(case, found, true, examples, dtype)
+        actual = computed(case.make(), *examples, dtype)
+    compare(case, actual, true, examples, dtype)
     if case.library:
-        compare_digits(found, true, examples, dtype)
+        compare_digits(actual, true, examples, dtype)
 
 
 @pytest.mark.parametrize("dtype", DIGITS)
@@ -203,10 +203,10 @@ def plain_score(F, logits, label):
 
 def test_another_generator_is_refused(x64):
     case, examples = CASES["user-cubic"], labelled(CASES["user-cubic"].K)
-    found = computed(case.make(), *examples, np.float64)
+    actual = computed(case.make(), *examples, np.float64)
     with pytest.raises(AssertionError, match="value"):
-        compare(case, found, expected("user-quartic", False), examples, np.float64)
-    values, gradients = found
+        compare(case, actual, expected("user-quartic", False), examples, np.float64)
+    values, gradients = actual
     with pytest.raises(AssertionError, match="gradient"):
         wrong = values, gradients * (1 + 1e-6)
         compare(case, wrong, expected("user-cubic", False), examples, np.float64)
@@ -216,6 +216,6 @@ def test_the_definition_has_no_digits_next_to_a_vertex():
     case, examples = CASES["squared-norm"], labelled(CASES["squared-norm"].K)
     score = jax.value_and_grad(lambda z, y: plain_score(case.make(), z, y))
     logits, labels = examples
-    found = jax.jit(jax.vmap(score))(jnp.asarray(logits, np.float32), labels)
+    actual = jax.jit(jax.vmap(score))(jnp.asarray(logits, np.float32), labels)
     with pytest.raises(AssertionError, match="digits of the value"):
-        compare_digits(found, expected("squared-norm", False), examples, np.float32)
+        compare_digits(actual, expected("squared-norm", False), examples, np.float32)

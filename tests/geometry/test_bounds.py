@@ -27,31 +27,31 @@ def steepest(F, K, temperature, points):
 def test_the_quadratic_range_is_the_worst_pair_of_vertices():
     root = np.random.default_rng(2).normal(size=(5, 5))
     F = quadratic((np.eye(5) + root @ root.T).astype(np.float32))
-    found = bounds.loss_range(F, 5)
-    np.testing.assert_allclose(found.sharp, np.max(every_pair(F, 5)), rtol=1e-5)
-    np.testing.assert_allclose(found.paper, curvature.envelope(F, 5).M)
-    assert found.sharp < found.paper and found.how == "exact"
+    actual = bounds.loss_range(F, 5)
+    np.testing.assert_allclose(actual.sharp, np.max(every_pair(F, 5)), rtol=1e-5)
+    np.testing.assert_allclose(actual.paper, curvature.envelope(F, 5).M)
+    assert actual.sharp < actual.paper and actual.how == "exact"
 
 
 def test_the_papers_range_is_attained_by_a_top_eigenvector_between_two_vertices():
     d = np.array([1.0, -1.0, 0.0])
     F = quadratic(np.eye(3) + 0.7 * np.outer(d, d))
-    found = bounds.loss_range(F, 3)
-    np.testing.assert_allclose(found.sharp, found.paper, rtol=1e-6)
-    np.testing.assert_allclose(np.max(every_pair(F, 3)), found.paper, rtol=1e-6)
+    actual = bounds.loss_range(F, 3)
+    np.testing.assert_allclose(actual.sharp, actual.paper, rtol=1e-6)
+    np.testing.assert_allclose(np.max(every_pair(F, 3)), actual.paper, rtol=1e-6)
 
 
 def test_the_hyperbolic_range(hyperbolic_case):
     F = hyperbolic_case.make()
-    found = bounds.loss_range(F, 4)
-    assert np.max(every_pair(F, 4)) <= found.sharp * (1 + 1e-6) <= found.paper * (1 + 1e-6)
+    actual = bounds.loss_range(F, 4)
+    assert np.max(every_pair(F, 4)) <= actual.sharp * (1 + 1e-6) <= actual.paper * (1 + 1e-6)
     # wide ridges are parabolas: on K = 2 with w along e_1 − e_2 the paper's M is attained
     w = np.array([[1.0, -1.0]]) / np.sqrt(2)
     wide = hyperbolic(lam=0.5, a=0.8, rho=1e3, w=w, b=0.0, scale=1.5)
-    found = bounds.loss_range(wide, 2)
-    np.testing.assert_allclose(found.paper, 1.5 * (0.5 + 0.8), rtol=1e-6)
-    np.testing.assert_allclose(found.sharp, found.paper, rtol=1e-5)
-    np.testing.assert_allclose(np.max(every_pair(wide, 2)), found.paper, rtol=1e-5)
+    actual = bounds.loss_range(wide, 2)
+    np.testing.assert_allclose(actual.paper, 1.5 * (0.5 + 0.8), rtol=1e-6)
+    np.testing.assert_allclose(actual.sharp, actual.paper, rtol=1e-5)
+    np.testing.assert_allclose(np.max(every_pair(wide, 2)), actual.paper, rtol=1e-5)
     # a single ridge: the bound is its worst pair of vertices
     ridge = hyperbolic(lam=0.5, a=0.8, rho=0.3, w=w, b=0.2, scale=1.5)
     np.testing.assert_allclose(
@@ -89,30 +89,30 @@ def test_the_range_holds_off_the_vertices():
 def test_the_logit_gradient_bound_is_attained(temperature):
     """K = 2, A = I, p_y = 1/3: ratio one to the sharp bound, 16/27 to the paper's."""
     F = quadratic(jnp.eye(2))
-    found = bounds.logit_gradient(F, 2, temperature=temperature)
-    np.testing.assert_allclose(found.paper, 1 / (np.sqrt(2) * temperature), rtol=1e-6)
-    np.testing.assert_allclose(found.sharp, 8 * np.sqrt(2) / 27 / temperature, rtol=1e-6)
+    actual = bounds.logit_gradient(F, 2, temperature=temperature)
+    np.testing.assert_allclose(actual.paper, 1 / (np.sqrt(2) * temperature), rtol=1e-6)
+    np.testing.assert_allclose(actual.sharp, 8 * np.sqrt(2) / 27 / temperature, rtol=1e-6)
     observed = steepest(F, 2, temperature, np.array([[1 / 3, 2 / 3]]))
-    np.testing.assert_allclose(observed, found.sharp, rtol=1e-5)
-    np.testing.assert_allclose(found.sharp / found.paper, 16 / 27, rtol=1e-6)
+    np.testing.assert_allclose(observed, actual.sharp, rtol=1e-5)
+    np.testing.assert_allclose(actual.sharp / actual.paper, 16 / 27, rtol=1e-6)
 
 
 def test_the_logit_gradient_bound_is_never_crossed(hyperbolic_case, points):
     crowded = np.random.default_rng(0).dirichlet(np.full(4, 0.3), size=300)
     everywhere = np.concatenate([points, 0.999 * crowded + 0.00025])
     for F in (hyperbolic_case.make(), quadratic(jnp.eye(4) * 2)):
-        found = bounds.logit_gradient(F, 4, temperature=0.5)
-        assert steepest(F, 4, 0.5, everywhere) <= found.sharp * (1 + 1e-4)
-        assert found.sharp < found.paper
+        actual = bounds.logit_gradient(F, 4, temperature=0.5)
+        assert steepest(F, 4, 0.5, everywhere) <= actual.sharp * (1 + 1e-4)
+        assert actual.sharp < actual.paper
 
 
 def test_the_hessian_lipschitz_bound_is_attained_by_one_centred_ridge(x64):
     """At tanh v = 1/√3 the slope of the Hessian along w is the bound, whatever s, a and ρ."""
     w = np.array([[1.0, -1.0]]) / np.sqrt(2)
     F = hyperbolic(lam=0.5, a=0.8, rho=0.3, w=w, b=0.0, scale=1.5)
-    found = bounds.hessian_lipschitz(F, 2)
+    actual = bounds.hessian_lipschitz(F, 2)
     expected = 1.5 * 0.8 / 0.3 * 4 / (3 * np.sqrt(3))
-    np.testing.assert_allclose([found.paper, found.sharp], expected, rtol=1e-12)
+    np.testing.assert_allclose([actual.paper, actual.sharp], expected, rtol=1e-12)
     x = np.arctanh(1 / np.sqrt(3)) * 0.3 / np.sqrt(2)
     p = jnp.array([0.5 + x, 0.5 - x])
     slope = jax.jit(lambda p, d: jax.jvp(jax.hessian(F), (p,), (d,))[1])(p, jnp.asarray(w[0]))
@@ -120,27 +120,27 @@ def test_the_hessian_lipschitz_bound_is_attained_by_one_centred_ridge(x64):
 
 
 def test_the_hessian_lipschitz_bounds_hold_in_order(hyperbolic_case, hyperbolic_parameters, points):
-    found = bounds.hessian_lipschitz(hyperbolic_case.make(), 4)
+    actual = bounds.hessian_lipschitz(hyperbolic_case.make(), 4)
     given = hyperbolic_parameters
     norms = np.linalg.norm(given["w"], axis=1)
     peak = 4 / (3 * np.sqrt(3))
     expected = given["scale"] * np.sum(peak * given["a"] / given["rho"] * norms**3)
-    np.testing.assert_allclose(found.paper, expected, rtol=1e-6)
-    assert found.sharp <= found.paper
+    np.testing.assert_allclose(actual.paper, expected, rtol=1e-6)
+    assert actual.sharp <= actual.paper
     centred = np.eye(4) - 1 / 4
     for p, q in zip(points, np.roll(points, 1, axis=0), strict=True):
         difference = hyperbolic_case.hessian(p) - hyperbolic_case.hessian(q)
         distance = np.linalg.norm(p - q)
-        assert np.linalg.norm(difference, 2) <= found.paper * distance * (1 + 1e-6)
+        assert np.linalg.norm(difference, 2) <= actual.paper * distance * (1 + 1e-6)
         tangent = centred @ difference @ centred
-        assert np.linalg.norm(tangent, 2) <= found.sharp * distance * (1 + 1e-6)
+        assert np.linalg.norm(tangent, 2) <= actual.sharp * distance * (1 + 1e-6)
 
 
 def test_a_ridge_that_never_turns_has_a_smaller_lipschitz_bound():
     w = np.array([[1.0, -1.0]]) / np.sqrt(2)
-    found = bounds.hessian_lipschitz(hyperbolic(lam=1.0, a=1.0, rho=1.0, w=w, b=3.0), 2)
+    actual = bounds.hessian_lipschitz(hyperbolic(lam=1.0, a=1.0, rho=1.0, w=w, b=3.0), 2)
     v = 1 / np.sqrt(2) - 3.0
-    np.testing.assert_allclose(found.sharp, abs(2 * np.tanh(v)) / np.cosh(v) ** 2, rtol=1e-5)
+    np.testing.assert_allclose(actual.sharp, abs(2 * np.tanh(v)) / np.cosh(v) ** 2, rtol=1e-5)
 
 
 def test_quadratics_have_a_constant_hessian_and_others_no_known_bound():
@@ -150,7 +150,7 @@ def test_quadratics_have_a_constant_hessian_and_others_no_known_bound():
 
 
 def test_any_function_has_a_searched_range():
-    found = bounds.loss_range(lambda p: jnp.sum(p**3), 3)
-    assert found.how == "searched"
-    np.testing.assert_allclose(found[:2], [6.0, 4.0], rtol=1e-3)
-    assert np.max(every_pair(lambda p: jnp.sum(p**3), 3)) <= found.sharp
+    actual = bounds.loss_range(lambda p: jnp.sum(p**3), 3)
+    assert actual.how == "searched"
+    np.testing.assert_allclose(actual[:2], [6.0, 4.0], rtol=1e-3)
+    assert np.max(every_pair(lambda p: jnp.sum(p**3), 3)) <= actual.sharp

@@ -33,7 +33,7 @@ def pairs(points):
 
 
 @pytest.fixture(scope="module")
-def found(case, pairs):
+def actual(case, pairs):
     """Everything about a generator, compiled at once."""
     with jax.enable_x64(True):
         return jax.tree.map(np.asarray, program(case.make())(*pairs, LABELS))
@@ -64,40 +64,40 @@ def definition(case, q, p):
     return case.value(q) - case.value(p) - case.gradient(p) @ (q - p)
 
 
-def test_the_divergence_is_its_definition_and_differentiates_in_both(case, found, pairs):
+def test_the_divergence_is_its_definition_and_differentiates_in_both(case, actual, pairs):
     expected = [definition(case, *pair) for pair in zip(*pairs, strict=True)]
-    np.testing.assert_allclose(found.divergence, expected, rtol=1e-8, atol=1e-10)
-    assert np.all(found.divergence > 0)
-    in_q, in_p = found.divergence_slopes
+    np.testing.assert_allclose(actual.divergence, expected, rtol=1e-8, atol=1e-10)
+    assert np.all(actual.divergence > 0)
+    slope_in_q, slope_in_p = actual.divergence_slopes
     for i, (q, p) in enumerate(zip(*pairs, strict=True)):
         slope = case.gradient(q) - case.gradient(p)
-        np.testing.assert_allclose(in_q[i], slope, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(slope_in_q[i], slope, rtol=1e-8, atol=1e-8)
         hessian = case.hessian(p)
         size = np.max(np.abs(hessian))
-        np.testing.assert_allclose(in_p[i], hessian @ (p - q), rtol=1e-10, atol=1e-10 * size)
+        np.testing.assert_allclose(slope_in_p[i], hessian @ (p - q), rtol=1e-10, atol=1e-10 * size)
 
 
-def test_the_score_and_its_gradient(case, found, points):
+def test_the_score_and_its_gradient(case, actual, points):
     for i, (p, y) in enumerate(zip(points, LABELS, strict=True)):
         to_vertex = p - np.eye(4)[y]
         hessian = case.hessian(p)
         size = np.max(np.abs(hessian))
-        np.testing.assert_allclose(found.score_slope[i], hessian @ to_vertex, atol=1e-10 * size)
+        np.testing.assert_allclose(actual.score_slope[i], hessian @ to_vertex, atol=1e-10 * size)
     near_vertex = (1 - 1e-12) * np.eye(4) + 1e-12 / 4  # where every closed form is finite
     expected = [definition(case, near_vertex[y], p) for p, y in zip(points, LABELS, strict=True)]
-    np.testing.assert_allclose(found.score, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(actual.score, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_regret_is_the_divergence(found, pairs):
-    np.testing.assert_allclose(found.regret, found.divergence, rtol=1e-9, atol=1e-10)
-    assert np.all(found.regret > 0)
-    np.testing.assert_allclose(found.risk, np.sum(pairs[0] * found.scores, axis=1), rtol=1e-12)
+def test_regret_is_the_divergence(actual, pairs):
+    np.testing.assert_allclose(actual.regret, actual.divergence, rtol=1e-9, atol=1e-10)
+    assert np.all(actual.regret > 0)
+    np.testing.assert_allclose(actual.risk, np.sum(pairs[0] * actual.scores, axis=1), rtol=1e-12)
 
 
-def test_leading_dimensions_and_vmap_agree(found):
+def test_leading_dimensions_and_vmap_agree(actual):
     for batched, mapped in (
-        (found.divergence_batched, found.divergence),
-        (found.score_batched, found.score),
+        (actual.divergence_batched, actual.divergence),
+        (actual.score_batched, actual.score),
     ):
         assert batched.shape == (4, 5)
         np.testing.assert_allclose(batched.ravel(), mapped, rtol=1e-12, atol=1e-14)
@@ -118,9 +118,9 @@ def test_scores_differentiate_twice(case, points, x64):
 
     logits = np.log(points)
     loss = pgeom.on_logits(pgeom.bregman_score(case.make()))
-    found = jax.jit(jax.vmap(jax.hessian(loss)))(logits, LABELS)
+    actual = jax.jit(jax.vmap(jax.hessian(loss)))(logits, LABELS)
     expected = [[difference(*row, k) for k in range(4)] for row in zip(logits, LABELS, strict=True)]
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
 
 
 def test_the_gradient_of_the_score_holds_on_the_boundary():
@@ -175,8 +175,8 @@ def test_named_scores(points, x64):
         ),
     }
     scores = {name: pgeom.bregman_score(F) for name, (F, _) in named.items()}
-    found = jax.jit(lambda p, y: {name: score(p, y) for name, score in scores.items()})
-    for name, values in found(points, LABELS).items():
+    actual = jax.jit(lambda p, y: {name: score(p, y) for name, score in scores.items()})
+    for name, values in actual(points, LABELS).items():
         expected = [named[name][1](p, y) for p, y in zip(points, LABELS, strict=True)]
         np.testing.assert_allclose(values, expected, rtol=1e-9, err_msg=name)
 
@@ -186,12 +186,12 @@ def test_dtypes_come_back():
     divergence = pgeom.bregman_divergence(lambda p: jnp.sum(p**2))
     for dtype in (jnp.bfloat16, jnp.float16, jnp.float32):
         p = jnp.array([0.5, 0.25, 0.25], dtype)
-        for found in jax.jit(lambda p: (score(p, 0), divergence(p, p[::-1])))(p):
-            assert found.dtype == dtype and found > 0
+        for actual in jax.jit(lambda p: (score(p, 0), divergence(p, p[::-1])))(p):
+            assert actual.dtype == dtype and actual > 0
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
 def test_labels_of_any_integer_type(dtype):
     p = jnp.full((2, 300), 1 / 300)
-    found = pgeom.bregman_score(pgeom.generators.squared_norm)(p, np.array([0, 100], dtype))
-    np.testing.assert_allclose(found, 1 - 1 / 300, rtol=1e-5)
+    actual = pgeom.bregman_score(pgeom.generators.squared_norm)(p, np.array([0, 100], dtype))
+    np.testing.assert_allclose(actual, 1 - 1 / 300, rtol=1e-5)

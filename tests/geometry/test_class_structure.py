@@ -43,11 +43,13 @@ def test_statistics_graph_and_matrix_agree_with_loops():
     np.testing.assert_array_equal(stats.counts, counts)
     np.testing.assert_allclose(stats.centroids, centroids, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(cs.centroid_graph(stats.centroids), graph, rtol=1e-4)
-    found = cs.capm_matrix(stats, low_rank=jnp.asarray(B), **CONSTANTS)
-    np.testing.assert_allclose(found, A, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(jnp.trace(found) / 4, 2.0, rtol=1e-6)
-    as_it_is = cs.capm_matrix(stats, low_rank=B, **(CONSTANTS | {"mean_curvature": None}))
-    np.testing.assert_allclose(found / found[0, 0], as_it_is / as_it_is[0, 0], rtol=1e-4, atol=1e-6)
+    actual = cs.capm_matrix(stats, low_rank=jnp.asarray(B), **CONSTANTS)
+    np.testing.assert_allclose(actual, A, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(jnp.trace(actual) / 4, 2.0, rtol=1e-6)
+    unscaled = cs.capm_matrix(stats, low_rank=B, **(CONSTANTS | {"mean_curvature": None}))
+    np.testing.assert_allclose(
+        actual / actual[0, 0], unscaled / unscaled[0, 0], rtol=1e-4, atol=1e-6
+    )
 
 
 def test_the_graph_is_a_graph_and_its_laplacian_is_semidefinite():

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,10 +51,8 @@ def everything(F):
 known = cache(everything)  # of the functions of this file
 
 
-def close(found, expected):
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-6, err_msg=name)
+def close(actual, expected):
+    chex.assert_trees_all_close(actual, expected, rtol=1e-6)
 
 
 EXPECTED = ["expected score", "expected loss"]
@@ -129,8 +128,8 @@ class Lookalike:
 
 def test_attributes_of_a_users_object_are_its_own():
     close(everything(Lookalike()), known(square))
-    found = pgeom.bregman_score(Lookalike())(jnp.array([0.6, 0.2, 0.2]), 0)
-    np.testing.assert_allclose(found, 0.24, rtol=1e-6)
+    actual = pgeom.bregman_score(Lookalike())(jnp.array([0.6, 0.2, 0.2]), 0)
+    np.testing.assert_allclose(actual, 0.24, rtol=1e-6)
     doubled = G.rescale(Lookalike(), 2.0)
     np.testing.assert_allclose(loss(doubled)(Z, 0), 2 * known(square)["loss"][0], rtol=1e-6)
 
@@ -166,8 +165,8 @@ def test_multiples_by_any_number_on_either_side(kind):
         np.testing.assert_allclose(loss(F)(Z, 0), expected, rtol=1e-6)
         np.testing.assert_allclose(F(P), 2 * G.shannon(P), rtol=1e-6)
     for traced in (lambda c: c * G.shannon, lambda c: G.shannon * c):
-        found = jax.jit(lambda c, traced=traced: loss(traced(c))(Z, 0))(factor)
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        actual = jax.jit(lambda c, traced=traced: loss(traced(c))(Z, 0))(factor)
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 def test_bad_factors_and_terms_are_refused():
@@ -196,8 +195,8 @@ def test_sums_of_sums_are_flat():
     expected = 2 * G.shannon(P) + G.spherical(P) + cubic(P) + square(P)
     np.testing.assert_allclose(F(P), expected, rtol=1e-6)
     parts = [(2.0, G.shannon), (1.0, G.spherical), (1.0, cubic), (1.0, square)]
-    of_parts = [(c, known(part)) for c, part in parts]
-    sums = {what: sum(c * part[what] for c, part in of_parts) for what in of_parts[0][1]}
+    part_values = [(c, known(part)) for c, part in parts]
+    sums = {what: sum(c * part[what] for c, part in part_values) for what in part_values[0][1]}
     close(everything(G.combine((0.0, G.tsallis(0.5)), (1.0, F))), sums)
 
 
@@ -211,9 +210,9 @@ def test_combinations_are_pytrees():
     factors = jnp.array([0.5, 1.0, 3.0])
     mapped = jax.jit(jax.vmap(value, (0, None, None)))(factors, 1.5, Z)
     np.testing.assert_allclose(mapped, factors * part(1.5, Z) + loss(cubic)(Z, 1), rtol=1e-6)
-    in_c, in_alpha = jax.jit(jax.grad(value, (0, 1)))(2.0, 1.5, Z)
-    np.testing.assert_allclose(in_c, part(1.5, Z), rtol=1e-6)
-    np.testing.assert_allclose(in_alpha, 2 * jax.grad(part)(1.5, Z), rtol=1e-6)
+    slope_in_c, slope_in_alpha = jax.jit(jax.grad(value, (0, 1)))(2.0, 1.5, Z)
+    np.testing.assert_allclose(slope_in_c, part(1.5, Z), rtol=1e-6)
+    np.testing.assert_allclose(slope_in_alpha, 2 * jax.grad(part)(1.5, Z), rtol=1e-6)
 
     F = jnp.float32(2) * G.tsallis(jnp.float32(1.5)) + pgeom.generator(
         cubic, vertex_values=jnp.ones

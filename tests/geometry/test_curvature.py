@@ -20,46 +20,46 @@ def tangent_eigenvalues(H):
 
 
 def test_the_hessian_of_any_function(case, points, x64):
-    found = jax.jit(curvature.hessian(case.make()))(jnp.asarray(points).reshape(4, 5, 4))
+    actual = jax.jit(curvature.hessian(case.make()))(jnp.asarray(points).reshape(4, 5, 4))
     expected = np.stack([case.hessian(p) for p in points]).reshape(4, 5, 4, 4)
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.max(expected))
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10 * np.max(expected))
 
 
 def test_a_quadratic_is_exact():
     root = np.random.default_rng(0).normal(size=(5, 5))
     A = (np.eye(5) + root @ root.T).astype(np.float32)
-    found = envelope(quadratic(A), 5)
+    actual = envelope(quadratic(A), 5)
     whole, tangent = np.linalg.eigvalsh(A.astype(np.float64)), tangent_eigenvalues(A)
-    np.testing.assert_allclose(found[:4], [*whole[[0, -1]], *tangent[[0, -1]]], rtol=1e-6)
-    assert found.how == "exact"
+    np.testing.assert_allclose(actual[:4], [*whole[[0, -1]], *tangent[[0, -1]]], rtol=1e-6)
+    assert actual.how == "exact"
 
 
 def test_the_hyperbolic_closed_form_holds_every_hessian(
     hyperbolic_case, hyperbolic_parameters, points
 ):
-    found = envelope(hyperbolic_case.make(), 4)
+    actual = envelope(hyperbolic_case.make(), 4)
     given = hyperbolic_parameters
-    assert found.how == "closed form"
-    np.testing.assert_allclose(found.m, given["scale"] * given["lam"], rtol=1e-6)
+    assert actual.how == "closed form"
+    np.testing.assert_allclose(actual.m, given["scale"] * given["lam"], rtol=1e-6)
     norms = np.sum(given["w"] ** 2, axis=1)
     largest = given["scale"] * (given["lam"] + np.sum(given["a"] * norms))
-    np.testing.assert_allclose(found.M, largest, rtol=1e-6)
-    assert found.m <= found.m_tangent <= found.M_tangent <= found.M
+    np.testing.assert_allclose(actual.M, largest, rtol=1e-6)
+    assert actual.m <= actual.m_tangent <= actual.M_tangent <= actual.M
     for p in [*points, *np.eye(4)]:
         H = hyperbolic_case.hessian(p)
         whole, tangent = np.linalg.eigvalsh(H), tangent_eigenvalues(H)
-        assert found.m - 1e-6 <= whole[0] and whole[-1] <= found.M + 1e-6
-        assert found.m_tangent - 1e-5 <= tangent[0] and tangent[-1] <= found.M_tangent + 1e-5
+        assert actual.m - 1e-6 <= whole[0] and whole[-1] <= actual.M + 1e-6
+        assert actual.m_tangent - 1e-5 <= tangent[0] and tangent[-1] <= actual.M_tangent + 1e-5
 
 
 def test_attained_tangent_envelopes():
     """theory.md, section 5: one centred ridge attains M; fewer ridges than K − 1 leave sλ."""
     w = np.array([[1.0, -1.0, 0.0]]) / np.sqrt(2)
     ridge = {"lam": 0.5, "a": 0.8, "rho": 0.3, "w": w, "scale": 1.5}
-    found = envelope(hyperbolic(b=0.0, **ridge), 3)
-    np.testing.assert_allclose(found.M_tangent, found.M, rtol=1e-6)
-    np.testing.assert_allclose(found.M, 1.5 * (0.5 + 0.8), rtol=1e-6)
-    np.testing.assert_allclose(found.m_tangent, 1.5 * 0.5, rtol=1e-6)
+    actual = envelope(hyperbolic(b=0.0, **ridge), 3)
+    np.testing.assert_allclose(actual.M_tangent, actual.M, rtol=1e-6)
+    np.testing.assert_allclose(actual.M, 1.5 * (0.5 + 0.8), rtol=1e-6)
+    np.testing.assert_allclose(actual.m_tangent, 1.5 * 0.5, rtol=1e-6)
     # beyond the range of wᵀp the ridge never turns: sech² at the nearest and the farthest vertex
     away = envelope(hyperbolic(b=1.0, **ridge), 3)
     v = (1 / np.sqrt(2) - 1.0) / 0.3
@@ -71,12 +71,12 @@ def test_attained_tangent_envelopes():
 
 
 def test_other_functions_are_searched_and_said_to_be():
-    found = envelope(lambda p: jnp.sum(p**3), 3)
-    assert found.how == "searched"
-    np.testing.assert_allclose(found[:2], [0.0, 6.0], atol=1e-4)  # 6p_k at the vertices
+    actual = envelope(lambda p: jnp.sum(p**3), 3)
+    assert actual.how == "searched"
+    np.testing.assert_allclose(actual[:2], [0.0, 6.0], atol=1e-4)  # 6p_k at the vertices
     # on the tangent space: 0 next to a vertex, (6 + 0)/2 along e_1 − e_2 … 4 across e_1
-    np.testing.assert_allclose(found.m_tangent, 0.0, atol=1e-3)
-    np.testing.assert_allclose(found.M_tangent, 4.0, rtol=1e-4)
+    np.testing.assert_allclose(actual.m_tangent, 0.0, atol=1e-3)
+    np.testing.assert_allclose(actual.M_tangent, 4.0, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_other_functions_are_searched_and_said_to_be():
     ids=["shannon", "tsallis-2"],
 )
 def test_infinite_curvature_is_infinite(F, m, M):
-    found = envelope(F, 3)
-    np.testing.assert_allclose(found.m, m, rtol=2e-3, atol=1e-3)
-    assert (found.M == M) if np.isinf(M) else pytest.approx(M, rel=1e-4) == found.M
-    assert np.isinf(found.M_tangent) == np.isinf(M)
-    assert found.m_tangent >= found.m - 1e-4
+    actual = envelope(F, 3)
+    np.testing.assert_allclose(actual.m, m, rtol=2e-3, atol=1e-3)
+    assert (actual.M == M) if np.isinf(M) else pytest.approx(M, rel=1e-4) == actual.M
+    assert np.isinf(actual.M_tangent) == np.isinf(M)
+    assert actual.m_tangent >= actual.m - 1e-4
 
 
 def test_mean_curvature_agrees_with_autodiff_over_the_same_draws(
@@ -119,8 +119,8 @@ def test_matched_curvature_is_the_target(name, hyperbolic_case):
     F = made[name]()
     match = jax.jit(lambda: match_curvature(F, 4, target=2.0, key=KEY))
     matched = match_curvature(F, 4, target=2.0, key=KEY) if name != "user" else match()
-    found = jax.jit(lambda: mean_curvature(matched, 4, key=KEY))()
-    np.testing.assert_allclose(found, 2.0, rtol=1e-5)
+    actual = jax.jit(lambda: mean_curvature(matched, 4, key=KEY))()
+    np.testing.assert_allclose(actual, 2.0, rtol=1e-5)
     p = jnp.array([0.1, 0.2, 0.3, 0.4])
     ratio = matched(p) / F(p)
     np.testing.assert_allclose(ratio, matched(p[::-1]) / F(p[::-1]), rtol=1e-5)

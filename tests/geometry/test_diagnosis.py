@@ -30,7 +30,7 @@ def squares(p):
     return jnp.sum(p**2)
 
 
-def in_float32(p):
+def float32_squares(p):
     """Σp², with the rounding of float32 whatever p is."""
     return jnp.sum(p.astype(jnp.float32) ** 2).astype(p.dtype)
 
@@ -73,7 +73,7 @@ FUNCTIONS = {
     "logsumexp": (jax.nn.logsumexp, STRICT),
     "steep logsumexp": (lambda p: jax.nn.logsumexp(50 * p), ROUNDED),
     "thirtieth power": (lambda p: jnp.sum(p**30), ROUNDED),
-    "float32 inside": (in_float32, STRICT),
+    "float32 inside": (float32_squares, STRICT),
     "softplus network": (
         lambda p: jnp.sum(jax.nn.softplus(jnp.asarray(4 * W, p.dtype) @ p)),
         STRICT,
@@ -120,75 +120,75 @@ def diagnosed(request):
 
 
 def test_the_verdict_is_the_truth(diagnosed):
-    name, _, truth, found = diagnosed
-    assert found.convex is truth.convex
-    assert found.strictly_convex is truth.strictly
-    assert found.smooth is truth.smooth or name == "step"  # a jump, of value or of slope
-    assert found.finite_inside
+    name, _, truth, actual = diagnosed
+    assert actual.convex is truth.convex
+    assert actual.strictly_convex is truth.strictly
+    assert actual.smooth is truth.smooth or name == "step"  # a jump, of value or of slope
+    assert actual.finite_inside
 
 
 def test_a_witness_can_be_checked_by_hand(diagnosed):
     """D_F(η, p) of the definition, in NumPy's float64: negative beyond rounding, or zero."""
-    _, F, truth, found = diagnosed
+    _, F, truth, actual = diagnosed
     if truth.strictly is True:
-        assert found.witness is None
+        assert actual.witness is None
         return
-    eta, p, divergence = found.witness
+    eta, p, divergence = actual.witness
     for point in (eta, p):
         assert np.all(point >= 0) and np.sum(point) == pytest.approx(1)
     with jax.enable_x64(True):
         by_hand = F(eta) - F(p) - jnp.dot(jax.grad(F)(p), eta - p)
-    assert abs(float(by_hand) - divergence) <= found.rounding
-    assert (divergence < -found.rounding) == (truth.convex is False)
-    assert truth.convex is False or abs(divergence) <= found.rounding
+    assert abs(float(by_hand) - divergence) <= actual.rounding
+    assert (divergence < -actual.rounding) == (truth.convex is False)
+    assert truth.convex is False or abs(divergence) <= actual.rounding
     assert truth.convex is False or np.linalg.norm(eta - p) > 0.05
 
 
 def test_the_views_agree_and_nothing_is_contradictory(diagnosed):
-    _, F, _, found = diagnosed
-    limits = found.envelope
+    _, F, _, actual = diagnosed
+    limits = actual.envelope
     assert limits.m <= limits.m_tangent <= limits.M_tangent <= limits.M
     assert pgeom.curvature.envelope(F, 3) == limits
     report = pgeom.check_generator(F=F, K=3)
-    assert report[:3] == (found.finite_at_vertices, found.convex, found.strictly_convex)
-    if found.convex:
+    assert report[:3] == (actual.finite_at_vertices, actual.convex, actual.strictly_convex)
+    if actual.convex:
         assert limits.m_tangent >= 0
-        assert pgeom.bounds.loss_range(F, 3) == found.loss_range
-        assert pgeom.bounds.logit_gradient(F, 3) == found.logit_gradient
-        assert 0 <= found.loss_range.sharp <= found.loss_range.paper
-        assert 0 <= found.logit_gradient.sharp <= found.logit_gradient.paper
+        assert pgeom.bounds.loss_range(F, 3) == actual.loss_range
+        assert pgeom.bounds.logit_gradient(F, 3) == actual.logit_gradient
+        assert 0 <= actual.loss_range.sharp <= actual.loss_range.paper
+        assert 0 <= actual.logit_gradient.sharp <= actual.logit_gradient.paper
     else:
         assert limits.m_tangent < 0
-        assert found.loss_range is found.logit_gradient is None
+        assert actual.loss_range is actual.logit_gradient is None
         for bound in (pgeom.bounds.loss_range, pgeom.bounds.logit_gradient):
             with pytest.raises(ValueError, match="F must be convex for a bound to hold, got D_F"):
                 bound(F, 3)
 
 
 def test_the_float32_score_is_as_good_as_its_terms(diagnosed):
-    name, _, truth, found = diagnosed
-    if found.finite_at_vertices and truth.convex:
-        assert found.float32.in_units <= 16 or found.float32.relative <= 1e-5
-        assert found.float32.relative <= 1e-4 or truth != STRICT or name == "float32 inside"
+    name, _, truth, actual = diagnosed
+    if actual.finite_at_vertices and truth.convex:
+        assert actual.float32.in_units <= 16 or actual.float32.relative <= 1e-5
+        assert actual.float32.relative <= 1e-4 or truth != STRICT or name == "float32 inside"
 
 
 def test_it_reads_as_a_table_and_its_repr_is_short(diagnosed):
-    _, _, truth, found = diagnosed
-    lines = str(found).splitlines()
-    assert len(repr(found)) < 100 and "\n" not in repr(found)
+    _, _, truth, actual = diagnosed
+    lines = str(actual).splitlines()
+    assert len(repr(actual)) < 100 and "\n" not in repr(actual)
     said = {line[:24].strip(): line[24:] for line in lines}
     assert said["convex"].startswith("yes" if truth.convex else "NO: D_F(η, p) < 0")
-    assert ("D_F(η, p)" in said) == (found.witness is not None)
+    assert ("D_F(η, p)" in said) == (actual.witness is not None)
     assert truth.smooth or "does not see it" in said["smooth"] or "yes" in said["smooth"]
     assert "narrower than about 0.0" in said["may have missed"]
 
 
 def test_the_envelope_of_a_narrow_ridge_is_its_top():
     """H = 2I + 10 sech² e₀e₀ᵀ, whose top no random point hits."""
-    found = pgeom.curvature.envelope(ridge, 3)
+    actual = pgeom.curvature.envelope(ridge, 3)
     exact = 2.0, 12.0, 2.0, 2 + 10 * 2 / 3
-    np.testing.assert_allclose(found[:4], exact, rtol=1e-6)
-    assert found.how == "searched"
+    np.testing.assert_allclose(actual[:4], exact, rtol=1e-6)
+    assert actual.how == "searched"
 
 
 def test_bounds_hold_where_they_were_wrong():
@@ -251,9 +251,9 @@ def test_many_classes_are_searched_without_a_matrix(K, monkeypatch):
 
     monkeypatch.setattr(jax, "hessian", matrix)
     weights = jnp.linspace(1.0, 3.0, K)
-    found = pgeom.diagnose(lambda p: jnp.sum(weights.astype(p.dtype) * p**2), K)
-    assert found.convex and found.strictly_convex and found.smooth
-    assert 2.0 <= found.envelope.m_tangent < 2.1 and 5.9 < found.envelope.M_tangent <= 6.0
+    actual = pgeom.diagnose(lambda p: jnp.sum(weights.astype(p.dtype) * p**2), K)
+    assert actual.convex and actual.strictly_convex and actual.smooth
+    assert 2.0 <= actual.envelope.m_tangent < 2.1 and 5.9 < actual.envelope.M_tangent <= 6.0
     bad = pgeom.diagnose(lambda p: jnp.sum(p**2) - 3 * p[0] * p[1] - 2 * p[0] ** 2, K)
     assert bad.convex is False and bad.witness.divergence < 0
 
@@ -266,14 +266,14 @@ def test_sums_of_structured_generators_are_known_without_a_search():
         known_envelope(part, 3)
         for part in (G.quadratic(2 * jnp.diag(jnp.arange(1.0, 4.0))), ridges)
     ]
-    found = pgeom.diagnose(F, 3)
-    assert found.resolution is None and found.envelope.how == "closed form"
+    actual = pgeom.diagnose(F, 3)
+    assert actual.resolution is None and actual.envelope.how == "closed form"
     expected = [sum(e[i] for e in parts) + 2.0 for i in range(4)]
-    np.testing.assert_allclose(found.envelope[:4], expected, rtol=1e-6)
+    np.testing.assert_allclose(actual.envelope[:4], expected, rtol=1e-6)
     points = np.random.default_rng(2).dirichlet(np.ones(3), 500)
     with jax.enable_x64(True):
         loss = np.asarray(pgeom.bregman_score(F)(points, np.arange(500) % 3))
-    assert np.max(loss) <= found.loss_range.sharp <= found.loss_range.paper
+    assert np.max(loss) <= actual.loss_range.sharp <= actual.loss_range.paper
     lipschitz = pgeom.bounds.hessian_lipschitz(F, 3)
     assert lipschitz == pgeom.bounds.hessian_lipschitz(ridges, 3)
 
@@ -295,8 +295,8 @@ def test_a_quadratic_of_a_thousand_classes_is_seen_to_its_ends():
     """Lanczos iterations must not leave the tangent space, nor stop before the last eigenvalues."""
     K = 1000
     curvatures = jnp.linspace(1.0, 2.0, K)
-    found = pgeom.diagnose(lambda p: 0.5 * jnp.sum(curvatures.astype(p.dtype) * p**2), K)
-    assert 1.0 <= found.envelope.m_tangent < 1.001 and 1.999 < found.envelope.M_tangent <= 2.0
+    actual = pgeom.diagnose(lambda p: 0.5 * jnp.sum(curvatures.astype(p.dtype) * p**2), K)
+    assert 1.0 <= actual.envelope.m_tangent < 1.001 and 1.999 < actual.envelope.M_tangent <= 2.0
     dented = np.arange(K) / K
     dented[0] = -5e-4  # one negative direction among a thousand
     bad = pgeom.check_generator(lambda p: jnp.sum(jnp.asarray(dented, p.dtype) * p**2), K)

@@ -45,8 +45,8 @@ def test_project_cone_is_nearest(zeros):
     rng = np.random.default_rng(0)
     eta = np.where(np.isin(np.arange(5), zeros), 0.0, 1.0 / (5 - len(zeros)))
     for z in rng.normal(size=(20, 5)):
-        found = project_cone(jnp.asarray(z), jnp.asarray(eta))
-        np.testing.assert_allclose(found, nearest_in_cone(z, eta), atol=1e-12)
+        actual = project_cone(jnp.asarray(z), jnp.asarray(eta))
+        np.testing.assert_allclose(actual, nearest_in_cone(z, eta), atol=1e-12)
 
 
 def two_minima():
@@ -74,15 +74,15 @@ def test_minimise_agrees_with_a_grid():
     grid = jnp.stack([x, 1 - x], axis=1)
     values = jax.jit(jax.vmap(lambda p: penalised_regret(F, p, eta, penalty, beta=beta)))(grid)
     step = safe_step(envelope(F, 2), hessian_lipschitz(F, 2).paper, penalty, beta=beta)
-    found = minimise(F, eta, penalty, beta=beta, step=step, starts=jnp.eye(2))
-    assert found.value <= jnp.min(values) + 1e-15
+    actual = minimise(F, eta, penalty, beta=beta, step=step, starts=jnp.eye(2))
+    assert actual.value <= jnp.min(values) + 1e-15
 
 
 def test_without_penalty_the_target_stays():
     eta, penalty = jnp.array([0.5, 0.3, 0.2]), Penalty(0.1, 0.2, 0.1)
     F = quadratic(jnp.diag(jnp.array([1.0, 2.0, 3.0])))
-    found = minimise(F, eta, penalty, beta=0.0, step=0.3, starts=jnp.eye(3))
-    np.testing.assert_allclose(found.ends, np.broadcast_to(eta, (3, 3)), atol=1e-12)
+    actual = minimise(F, eta, penalty, beta=0.0, step=0.3, starts=jnp.eye(3))
+    np.testing.assert_allclose(actual.ends, np.broadcast_to(eta, (3, 3)), atol=1e-12)
 
 
 def test_a_certain_target_is_not_moved():

@@ -127,13 +127,13 @@ def test_five_digits_of_value_and_gradient_and_never_negative(name):
     labels = np.concatenate([np.full(len(z), LABEL), np.argmax(others, axis=1)])
     values, gradients = jax.jit(jax.vmap(jax.value_and_grad(loss)))(rows, labels)
     assert np.all(values >= 0)
-    found = values[: len(z)], gradients[: len(z)]
+    actual = values[: len(z)], gradients[: len(z)]
     pairs = [reference(value, hessian, row.astype(np.float64)) for row in z]
     expected, slope = (np.stack(part) for part in zip(*pairs, strict=True))
-    assert found[0].dtype == found[1].dtype == jnp.float32
-    np.testing.assert_allclose(found[0], expected, rtol=1e-5)
+    assert actual[0].dtype == actual[1].dtype == jnp.float32
+    np.testing.assert_allclose(actual[0], expected, rtol=1e-5)
     size = np.linalg.norm(slope, axis=1, keepdims=True)
-    np.testing.assert_allclose(found[1] / size, slope / size, atol=1e-5)
+    np.testing.assert_allclose(actual[1] / size, slope / size, atol=1e-5)
 
 
 def test_the_naive_form_would_fail():
@@ -145,9 +145,9 @@ def test_the_naive_form_would_fail():
         return F(e) - F(p) - jnp.dot(jax.grad(F)(p), e - p)
 
     z, (_, value, hessian) = logits(), CASES["cubic"]
-    found = np.asarray(jax.jit(jax.vmap(naive))(jnp.asarray(z)))
+    actual = np.asarray(jax.jit(jax.vmap(naive))(jnp.asarray(z)))
     expected = np.array([reference(value, hessian, row.astype(np.float64))[0] for row in z])
-    assert np.max(np.abs(found / expected - 1)) > 1
+    assert np.max(np.abs(actual / expected - 1)) > 1
 
 
 @pytest.mark.parametrize("name", ["capm", "hpg", "cubic"])
@@ -157,6 +157,6 @@ def test_soft_targets_keep_their_digits(name):
     draws = np.random.default_rng(5)
     p = draws.dirichlet(np.full(K, 5.0), size=8).astype(np.float32)
     q = (p * (1 + 1e-2 * draws.uniform(0.1, 1, size=p.shape))).astype(np.float32)
-    found = jax.jit(pgeom.bregman_divergence(make()))(jnp.asarray(q), jnp.asarray(p))
+    actual = jax.jit(pgeom.bregman_divergence(make()))(jnp.asarray(q), jnp.asarray(p))
     wide = [(a.astype(np.float64), b.astype(np.float64)) for a, b in zip(q, p, strict=True)]
-    np.testing.assert_allclose(found, [value(b, a - b) for a, b in wide], rtol=1e-4)
+    np.testing.assert_allclose(actual, [value(b, a - b) for a, b in wide], rtol=1e-4)

@@ -15,9 +15,9 @@ def test_autodiff_equals_the_closed_forms(case, points, x64):
     F = case.make()
     derivatives = jax.jit(jax.vmap(lambda p: (F(p), jax.grad(F)(p), jax.hessian(F)(p))))
     value, gradient, hessian = derivatives(jnp.asarray(points))
-    for found, closed_form in ((value, case.value), (gradient, case.gradient)):
+    for actual, closed_form in ((value, case.value), (gradient, case.gradient)):
         expected = np.stack([closed_form(p) for p in points])
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
     expected = np.stack([case.hessian(p) for p in points])
     np.testing.assert_allclose(hessian, expected, rtol=1e-10, atol=1e-10 * np.max(expected))
 

@@ -1,5 +1,6 @@
 """The smoothed margin, its penalty, their exact ranges, and annealing."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,12 +21,12 @@ def softplus(x):
 
 def test_margin_and_penalty_are_their_formulas(points, x64):
     labels = np.arange(len(points)) % 4
-    found = jax.jit(lambda p, y: margin.smooth_margin(p, y, tau=0.15))(points, labels)
+    actual = jax.jit(lambda p, y: margin.smooth_margin(p, y, tau=0.15))(points, labels)
     expected = np.array([direct_margin(p, y, 0.15) for p, y in zip(points, labels, strict=True)])
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    found = jax.jit(lambda p, y: margin.penalty(p, y, **CONSTANTS))(points, labels)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
+    actual = jax.jit(lambda p, y: margin.penalty(p, y, **CONSTANTS))(points, labels)
     np.testing.assert_allclose(
-        found, [0.3 * softplus((0.2 - m) / 0.3) for m in expected], rtol=1e-12
+        actual, [0.3 * softplus((0.2 - m) / 0.3) for m in expected], rtol=1e-12
     )
 
 
@@ -37,9 +38,9 @@ def test_ranges_are_attained_at_vertices_and_never_crossed(K, x64):
         lambda p, y: (margin.smooth_margin(p, y, tau=0.15), margin.penalty(p, y, **CONSTANTS))
     )
     margins, penalties = both(np.concatenate([np.eye(K), draws]), np.zeros(K + 500, int))
-    at_vertices, inside, penalties = margins[:K], margins[K:], penalties[:K]
-    np.testing.assert_allclose(at_vertices[0], high, rtol=1e-12)
-    np.testing.assert_allclose(at_vertices[1:], low, rtol=1e-12)
+    vertex_margins, inside, penalties = margins[:K], margins[K:], penalties[:K]
+    np.testing.assert_allclose(vertex_margins[0], high, rtol=1e-12)
+    np.testing.assert_allclose(vertex_margins[1:], low, rtol=1e-12)
     least, most = margin.penalty_range(K, **CONSTANTS)
     np.testing.assert_allclose(penalties[0], least, rtol=1e-12)
     np.testing.assert_allclose(penalties[1:], most, rtol=1e-12)
@@ -57,7 +58,7 @@ def test_a_small_tau_is_finite_in_float32():
     both = jax.jit(jax.value_and_grad(lambda p, y: margin.smooth_margin(p, y, tau=0.005)))
     for y in (0, 1):
         value, slope = both(jnp.array([1.0, 0.0, 0.0]), y)
-        assert np.isfinite(value) and np.all(np.isfinite(slope))
+        chex.assert_tree_all_finite((value, slope))
 
 
 def test_the_penalty_is_convex(points, x64):

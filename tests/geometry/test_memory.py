@@ -1,5 +1,6 @@
-"""Many classes: memory grows with K, and not with its square."""
+"""With many classes, memory is linear in K rather than quadratic."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,20 +30,20 @@ def compiled(F, K):
     return jax.jit(jax.vmap(jax.value_and_grad(loss))).lower(*shapes).compile()
 
 
-def bytes_of(program):
-    found = program.memory_analysis()
-    return found.temp_size_in_bytes + found.output_size_in_bytes
+def temporary_bytes(program):
+    analysis = program.memory_analysis()
+    return analysis.temp_size_in_bytes + analysis.output_size_in_bytes
 
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_value_and_gradient_in_memory_linear_in_the_classes(name):
     tenth, whole = (compiled(GENERATORS[name](k), k) for k in (K // 10, K))
-    assert bytes_of(whole) <= 10.5 * bytes_of(tenth)
+    assert temporary_bytes(whole) <= 10.5 * temporary_bytes(tenth)
     array = BATCH * K * np.dtype(np.float32).itemsize
-    assert bytes_of(whole) <= 40 * array  # a K×K matrix an example would be 100,000 arrays
+    assert temporary_bytes(whole) <= 40 * array  # a K×K matrix per example would be 100,000 arrays
     z = np.random.default_rng(1).normal(size=(BATCH, K)).astype(np.float32)
     value, gradient = whole(jnp.asarray(z), jnp.arange(BATCH))
-    assert np.all(np.isfinite(value)) and np.all(np.isfinite(gradient))
+    chex.assert_tree_all_finite((value, gradient))
 
 
 def test_a_full_hessian_is_noticed():
@@ -53,6 +54,6 @@ def test_a_full_hessian_is_noticed():
 
     def needed(K):
         shape = jax.ShapeDtypeStruct((K,), jnp.float32)
-        return bytes_of(jax.jit(with_matrix).lower(shape).compile())
+        return temporary_bytes(jax.jit(with_matrix).lower(shape).compile())
 
     assert needed(1000) > 50 * needed(100)

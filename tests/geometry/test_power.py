@@ -50,16 +50,16 @@ def examples(dtype):
     return rows, columns
 
 
-def compare(found, expected, terms, dtype):
+def compare(actual, expected, terms, dtype):
     """Refuse what is further from the true value than rounding log p to the dtype entails.
 
     Args:
-      found, expected: `[n]`.
+      actual, expected: `[n]`.
       terms: what the error is relative to, `[n]`; below the smallest normal number is zero.
     """
     rows, _ = examples(dtype)
     tiny, most = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
-    for row, got, true, size in zip(rows, np.asarray(found, float), expected, terms, strict=True):
+    for row, got, true, size in zip(rows, np.asarray(actual, float), expected, terms, strict=True):
         _, _, log_p, alpha = row
         amplified = max(1, abs(alpha * log_p), abs((alpha - 1) * log_p))
         allowed = TOLERANCE[dtype] * amplified * abs(size) + max(tiny, NOISE)
@@ -80,10 +80,10 @@ def test_values_keep_their_digits(dtype):
     """Relative to the value itself, however p, q and α are to each other."""
     rows, columns = examples(dtype)
     with jax.enable_x64(dtype == np.float64):
-        found = jax.jit(jax.vmap(power.divergence))(*columns)
+        actual = jax.jit(jax.vmap(power.divergence))(*columns)
     expected = [exact(q, log_p, alpha) for q, _, log_p, alpha in rows]
-    compare(found, expected, expected, dtype)
-    assert found.dtype == dtype and np.all(np.asarray(found) >= 0)
+    compare(actual, expected, expected, dtype)
+    assert actual.dtype == dtype and np.all(np.asarray(actual) >= 0)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -100,7 +100,7 @@ def test_derivatives_are_differences(dtype):
 
     rows, columns = examples(dtype)
     with jax.enable_x64(dtype == np.float64):
-        in_q, in_log_p, in_alpha, twice = jax.jit(jax.vmap(derivatives))(*columns)
+        slope_in_q, slope_in_log_p, slope_in_alpha, twice = jax.jit(jax.vmap(derivatives))(*columns)
 
     true, terms = [], []
     for q, d, log_p, alpha in rows:
@@ -119,9 +119,9 @@ def test_derivatives_are_differences(dtype):
         terms.append((abs(true[-1][0]), abs(true[-1][1]), 4 * reach * value, apart))
     (q_, log_p_, alpha_, twice_), sizes = zip(*true, strict=True), [*zip(*terms, strict=True)]
     present = np.array([q > 0 for q, *_ in rows])  # at q = 0 the slope in q may be infinite
-    compare(np.where(present, in_q, 0.0), q_, sizes[0], dtype)
-    compare(in_log_p, log_p_, sizes[1], dtype)
-    compare(in_alpha, alpha_, sizes[2], dtype)
+    compare(np.where(present, slope_in_q, 0.0), q_, sizes[0], dtype)
+    compare(slope_in_log_p, log_p_, sizes[1], dtype)
+    compare(slope_in_alpha, alpha_, sizes[2], dtype)
     compare(twice, twice_, sizes[3], dtype)
 
 
@@ -143,8 +143,8 @@ def test_scores_of_low_orders(alpha, x64):
         exact(mpmath.mpf(q), mpmath.log(mpmath.mpf(x)), mpmath.mpf(alpha))
         for q, x in zip([1.0, 0.0, 0.0], p, strict=True)
     )
-    found = pgeom.bregman_score(pgeom.generators.tsallis(alpha))(jnp.array(p), 0)
-    np.testing.assert_allclose(found, float(expected), rtol=1e-13)
+    actual = pgeom.bregman_score(pgeom.generators.tsallis(alpha))(jnp.array(p), 0)
+    np.testing.assert_allclose(actual, float(expected), rtol=1e-13)
 
 
 def test_soft_targets_with_rare_classes_in_float32():

@@ -1,4 +1,4 @@
-"""What is no generator, no distribution and no label is refused in a line that names it."""
+"""Invalid generators, distributions and labels raise errors that name them."""
 
 import jax
 import jax.numpy as jnp

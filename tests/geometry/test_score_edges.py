@@ -1,5 +1,6 @@
 """Scores where they are easily wrong: kinks, infinite vertices, near η, what F closes over."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,8 +51,8 @@ def test_divergences_of_entropy_where_probabilities_are_tiny():
         eta = jnp.array([0.5, 0.5, 0.0])
         return pgeom.bregman_divergence(G.shannon)(eta, jax.nn.softmax(z))
 
-    found, slope = jax.jit(jax.value_and_grad(value))(jnp.array([0.0, -60.0, 3.0]))
-    np.testing.assert_allclose(found, np.log(0.5) + 30 + np.log(1 + np.exp(3)), rtol=1e-6)
+    actual, slope = jax.jit(jax.value_and_grad(value))(jnp.array([0.0, -60.0, 3.0]))
+    np.testing.assert_allclose(actual, np.log(0.5) + 30 + np.log(1 + np.exp(3)), rtol=1e-6)
     np.testing.assert_allclose(slope, [-0.45257413, -0.5, 0.95257413], rtol=1e-5)
 
 
@@ -79,8 +80,8 @@ def test_a_generator_infinite_at_the_vertices():
     value, slope = jax.jit(jax.value_and_grad(loss(barrier)))(LOGITS[0], 0)
     assert value == np.inf and np.all(np.isfinite(slope))
     expected = np.sum(q / p - np.log(q / p) - 1)
-    found = jax.jit(pgeom.bregman_divergence(barrier))(q, p)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    actual = jax.jit(pgeom.bregman_divergence(barrier))(q, p)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("F", [cubic, G.shannon], ids=["cubic", "shannon"])
@@ -93,15 +94,15 @@ def test_regret_next_to_the_truth(F):
     eta = draws.dirichlet(np.full(3, 5.0), size=24).astype(np.float32)
     p = (eta + steps * directions).astype(np.float32)
     regret = jax.jit(pgeom.regret(pgeom.bregman_score(F)))
-    found = np.asarray(regret(eta, p), np.float64)
+    actual = np.asarray(regret(eta, p), np.float64)
     q, p = eta.astype(np.float64), p.astype(np.float64)
     if F is cubic:
         expected = np.sum((q - p) ** 2 * (q + 2 * p), axis=1)
     else:
         x = (p - q) / q
         expected = np.sum(q * (x - np.log1p(x)), axis=1)
-    assert np.all(found >= 0)
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert np.all(actual >= 0)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4)
 
 
 def powers(weight, order, cubed):
@@ -128,9 +129,9 @@ def test_generators_may_close_over_traced_integers_and_booleans():
     expected, slopes = jax.value_and_grad(lambda w, z: by_hand(w, *known[1:], z), (0, 1))(
         arguments[0], LOGITS
     )
-    found, found_slopes = jax.jit(jax.value_and_grad(value, (0, 3)))(*arguments, LOGITS)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found_slopes, slopes)
+    actual, actual_slopes = jax.jit(jax.value_and_grad(value, (0, 3)))(*arguments, LOGITS)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    chex.assert_trees_all_close(actual_slopes, slopes, rtol=1e-5)
     np.testing.assert_allclose(jax.jit(value)(*arguments, LOGITS), expected, rtol=1e-6)
     np.testing.assert_allclose(
         jax.jit(jax.grad(value, 3))(*arguments, LOGITS), slopes[1], rtol=1e-5, atol=1e-6
@@ -154,8 +155,8 @@ def test_sharded_examples(name):
     targets = jax.nn.softmax(LOGITS[::-1])
 
     def values(w, z, labels, targets):
-        of_logits = loss(SHARDED[name](w))
-        return of_logits(z, labels) + of_logits(z, targets)
+        logit_loss = loss(SHARDED[name](w))
+        return logit_loss(z, labels) + logit_loss(z, targets)
 
     specs = PartitionSpec(), across, across, across
     sharded = jax.shard_map(values, mesh=mesh, in_specs=specs, out_specs=across)
@@ -164,10 +165,8 @@ def test_sharded_examples(name):
         total = jax.value_and_grad(lambda *arguments: jnp.sum(values(*arguments)), (0, 1))
         return jax.jit(total)(jnp.array([1.3, 2.0, 0.5]), LOGITS, LABELS, targets)
 
-    found, expected = program(sharded), program(values)
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, expected
-    )
+    actual, expected = program(sharded), program(values)
+    chex.assert_trees_all_close(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_parameters_of_an_entropy_differentiate_where_a_probability_underflows():
@@ -209,7 +208,7 @@ def test_a_slope_that_diverges_at_one_is_no_nan(F):
     logits = jnp.array([[0.3, -1.0, 2.0], [20.0, 0.0, 0.0], [200.0, 0.0, 0.0], [1e4, -1e4, 0.0]])
     for label in range(3):
         values, slopes = loss(logits, jnp.full(4, label))
-        assert np.all(np.isfinite(values)) and np.all(np.isfinite(slopes))
+        chex.assert_tree_all_finite((values, slopes))
     value, _ = loss(logits[:1], jnp.array([0]))
     with jax.enable_x64(True):
         p = jax.nn.softmax(logits[0].astype(float))
@@ -220,5 +219,5 @@ def test_a_slope_that_diverges_at_one_is_no_nan(F):
 
 def test_a_vertex_of_no_weight_may_be_infinite():
     score = pgeom.bregman_score(lambda p: -jnp.log(p[0] + p[1]))
-    found = score(jnp.array([0.3, 0.3, 0.4]), jnp.array([0.5, 0.5, 0.0]))
-    np.testing.assert_allclose(found, np.log(0.6) + 0.4 / 0.6, rtol=1e-5)
+    actual = score(jnp.array([0.3, 0.3, 0.4]), jnp.array([0.5, 0.5, 0.0]))
+    np.testing.assert_allclose(actual, np.log(0.6) + 0.4 / 0.6, rtol=1e-5)

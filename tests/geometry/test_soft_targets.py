@@ -96,8 +96,8 @@ def test_the_expectation_and_its_derivatives(made, x64):
         expectation = derivatives(lambda z: expected_loss(loss, z, eta))(z)
         return derivatives(lambda z: loss(z, eta))(z), expectation
 
-    for found, expected in zip(*both(z, eta), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    for actual, expected in zip(*both(z, eta), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["tsallis-half", "cross-entropy", "apms", "user-cubic"])
@@ -128,10 +128,10 @@ def test_the_gradient_is_one_hessian_vector_product(F):
     """Its program does not grow with the number of classes."""
     assert equations(loss(F), 4) == equations(loss(F), 40) > 10
 
-    def of_every_label(z, eta):
+    def label_by_label(z, eta):
         return sum(eta[y] * loss(F)(z, y) for y in range(len(z)))
 
-    assert equations(of_every_label, 4) > 1.5 * equations(of_every_label, 2)
+    assert equations(label_by_label, 4) > 1.5 * equations(label_by_label, 2)
 
 
 def test_memory_is_linear_in_the_classes():

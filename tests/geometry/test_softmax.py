@@ -15,10 +15,10 @@ def test_softmax_and_its_logarithm_keep_their_digits_next_to_a_vertex():
     rest = np.array([p[1] + p[2], 1 - p[1], 1 - p[2]])  # 1 − p
     expected = np.diag(p * rest) - np.outer(p, p) * (1 - np.eye(3))
     for floored in (False, True):
-        found = jax.jit(jax.jacobian(softmax), static_argnums=1)(z, floored)
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
-    found = jax.jit(jax.jacobian(log_softmax))(z)
-    np.testing.assert_allclose(found, expected / p[:, None], rtol=1e-5)
+        actual = jax.jit(jax.jacobian(softmax), static_argnums=1)(z, floored)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5)
+    actual = jax.jit(jax.jacobian(log_softmax))(z)
+    np.testing.assert_allclose(actual, expected / p[:, None], rtol=1e-5)
 
 
 def test_a_logit_of_minus_infinity_rules_its_class_out():

@@ -43,10 +43,10 @@ def test_the_divergence_of_log_cosh_at_every_scale(dtype, tolerance):
     v, h = (part.ravel().astype(dtype) for part in np.meshgrid(v, h))
     expected = np.array([exact_divergence(a, b) for a, b in zip(v, h, strict=True)])
     with jax.enable_x64(dtype == np.float64):
-        found = np.asarray(jax.jit(log_cosh.divergence)(v, h))
-    assert found.dtype == dtype and np.all(found >= 0)
+        actual = np.asarray(jax.jit(log_cosh.divergence)(v, h))
+    assert actual.dtype == dtype and np.all(actual >= 0)
     normal = expected > np.finfo(dtype).tiny
-    np.testing.assert_allclose(found[normal], expected[normal], rtol=tolerance)
+    np.testing.assert_allclose(actual[normal], expected[normal], rtol=tolerance)
 
 
 def test_the_divergence_to_a_point_has_exact_slopes(x64):
@@ -75,10 +75,10 @@ def test_tempered_functions_are_inverse_and_pass_through_one(x64):
     x = jnp.array([1e-6, 0.01, 0.3, 1.0, 2.5])
     log_t = jax.jit(tempered.tempered_log)
     for t in (0.3, 0.9999, 1.0, 1.0001, 1.7):
-        found = log_t(x, jnp.full(5, t))
+        actual = log_t(x, jnp.full(5, t))
         expected = np.log(x) if t == 1 else (x ** (1 - t) - 1) / (1 - t)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-        back = jnp.exp(jax.jit(tempered.log_tempered_exp, static_argnums=1)(found, t))
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
+        back = jnp.exp(jax.jit(tempered.log_tempered_exp, static_argnums=1)(actual, t))
         np.testing.assert_allclose(back, x, rtol=1e-9)
     outside = tempered.log_tempered_exp(jnp.array([-2.5]), 0.5)  # 1 + x/2 < 0
     assert outside[0] == -jnp.inf
@@ -90,19 +90,19 @@ def test_derivatives_of_the_tempered_log(x64):
     """1/x^t in x, and through t = 1 in t, where it is −½ log² x."""
     x = jnp.array([1e-6, 0.01, 0.3, 2.5])
     log_t = jax.jit(tempered.tempered_log)
-    in_both = jax.jit(jax.vmap(jax.grad(tempered.tempered_log, (0, 1)), (0, None)))
+    slopes = jax.jit(jax.vmap(jax.grad(tempered.tempered_log, (0, 1)), (0, None)))
     for t in (0.3, 0.995, 1.0, 1.7):
-        in_x, in_t = in_both(x, t)
-        np.testing.assert_allclose(in_x, x**-t, rtol=1e-12)
+        slope_in_x, slope_in_t = slopes(x, t)
+        np.testing.assert_allclose(slope_in_x, x**-t, rtol=1e-12)
         ahead, behind = (log_t(x, jnp.full(4, t + s)) for s in (1e-6, -1e-6))
-        np.testing.assert_allclose(in_t, (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(in_both(x, 1.0)[1], -0.5 * np.log(x) ** 2, rtol=1e-10)
+        np.testing.assert_allclose(slope_in_t, (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(slopes(x, 1.0)[1], -0.5 * np.log(x) ** 2, rtol=1e-10)
 
 
 def test_the_ratio_is_smooth_through_zero(x64):
     x = jnp.array([-3.0, -0.5, -1e-9, 0.0, 1e-9, 0.49, 0.51, 4.0])
     safe = np.where(x == 0, 1, x)
     expected = np.where(x == 0, 1.0, np.expm1(safe) / safe)
-    found, slope = jax.jit(jax.vmap(jax.value_and_grad(tempered.expm1_ratio)))(x)
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    actual, slope = jax.jit(jax.vmap(jax.value_and_grad(tempered.expm1_ratio)))(x)
+    np.testing.assert_allclose(actual, expected, rtol=1e-14)
     np.testing.assert_allclose(slope[3], 0.5, rtol=1e-14)

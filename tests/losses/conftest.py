@@ -1,4 +1,4 @@
-"""One line a loss: every battery crosses all of them."""
+"""One line per loss: every battery covers them all."""
 
 from functools import cache
 
@@ -29,14 +29,14 @@ LOSSES = {
     "balanced_softmax": lambda K: bound(pgeom.losses.balanced_softmax, class_counts=counts(K)),
     "logit_adjustment": lambda K: bound(pgeom.losses.logit_adjustment, class_counts=counts(K)),
     "ldam": lambda K: bound(pgeom.losses.ldam, class_counts=counts(K)),
-    "capm": lambda K: at_step(catalogue.capm(stats(K))),
-    "hpg": lambda K: at_step(catalogue.hpg(stats(K))),
-    "apms": lambda K: at_step(catalogue.apms(stats(K))),
-    "shannon": lambda K: of_generator(pgeom.generators.shannon),
-    "tsallis-half": lambda K: of_generator(pgeom.generators.tsallis(0.5)),
-    "spherical": lambda K: of_generator(pgeom.generators.spherical),
-    "user-cubic": lambda K: of_generator(lambda p: jnp.sum(p**3)),
-    "user-entropy": lambda K: of_generator(lambda p: jnp.sum(p * jnp.log(p))),
+    "capm": lambda K: fixed_step_loss(catalogue.capm(stats(K))),
+    "hpg": lambda K: fixed_step_loss(catalogue.hpg(stats(K))),
+    "apms": lambda K: fixed_step_loss(catalogue.apms(stats(K))),
+    "shannon": lambda K: generator_loss(pgeom.generators.shannon),
+    "tsallis-half": lambda K: generator_loss(pgeom.generators.tsallis(0.5)),
+    "spherical": lambda K: generator_loss(pgeom.generators.spherical),
+    "user-cubic": lambda K: generator_loss(lambda p: jnp.sum(p**3)),
+    "user-entropy": lambda K: generator_loss(lambda p: jnp.sum(p * jnp.log(p))),
 }
 
 
@@ -44,11 +44,11 @@ def bound(loss, **constants):
     return lambda logits, labels: loss(logits, labels, **constants)
 
 
-def of_generator(F):
+def generator_loss(F):
     return pgeom.on_logits(pgeom.bregman_score(F))
 
 
-def at_step(loss):
+def fixed_step_loss(loss):
     return lambda logits, labels: loss(logits, labels, Annealing(3, 0.2, 10.0))
 
 

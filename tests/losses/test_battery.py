@@ -1,13 +1,14 @@
-"""What is true of every loss: shapes, dtypes, transforms, finiteness, agreement with float64."""
+"""Properties of every loss: shapes, dtypes, transforms, finiteness, agreement with float64."""
 
 from functools import cache
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-K, SHAPE = 10, (2, 20)  # one shape for most tests, so that they share one compiled program a loss
+K, SHAPE = 10, (2, 20)  # one shape for most tests, so that they share one compiled program per loss
 
 # Where the problem itself amplifies rounding: at the edge of a finite support, and in the
 # projection that is the Hessian of a norm.
@@ -50,7 +51,7 @@ def spread(seed=0):
     return draws((*SHAPE, K), seed), np.arange(40).reshape(SHAPE) % K
 
 
-def in_float64(loss, logits, labels):
+def float64_values(loss, logits, labels):
     with jax.enable_x64(True):
         wide = jnp.asarray(np.asarray(logits, np.float64))
         return jax.tree.map(np.asarray, mapped(loss)(wide, labels))
@@ -65,8 +66,8 @@ def test_leading_dimensions_and_vmap_agree(build):
 
 def test_jit_changes_nothing(build):
     logits, labels = spread()
-    plain, found = build(K)(logits, labels), batched(build(K))(logits, labels)
-    np.testing.assert_allclose(plain, found, rtol=2e-5, atol=1e-7)
+    plain, actual = build(K)(logits, labels), batched(build(K))(logits, labels)
+    np.testing.assert_allclose(plain, actual, rtol=2e-5, atol=1e-7)
 
 
 def test_finite_at_extremes(build):
@@ -74,9 +75,9 @@ def test_finite_at_extremes(build):
     logits = np.tile(each, (5, 1)).reshape(*SHAPE, K).astype(np.float32)
     for shift in (0, 5):
         labels = (np.repeat(np.arange(5), len(each)) + shift).reshape(SHAPE) % K
-        for found in mapped(build(K))(logits, labels):
-            assert found.dtype == jnp.float32
-            assert np.all(np.isfinite(found))
+        actual = mapped(build(K))(logits, labels)
+        chex.assert_type(actual, jnp.float32)
+        chex.assert_tree_all_finite(actual)
 
 
 @pytest.mark.parametrize("classes", [2, 1000])
@@ -85,21 +86,21 @@ def test_finite_for_few_and_many_classes_in_bfloat16(build, classes):
     signs = 1e4 * np.sign(draws((2, classes), seed=1))
     rows = np.concatenate([extremes(classes), draws((2, classes)), signs])
     labels = np.resize([0, classes - 1, 1, classes // 2, 1], len(rows))
-    for found in mapped(build(classes))(jnp.asarray(rows[None], jnp.bfloat16), labels[None]):
-        assert found.dtype == jnp.bfloat16
-        assert np.all(np.isfinite(np.asarray(found, np.float32)))
+    actual = mapped(build(classes))(jnp.asarray(rows[None], jnp.bfloat16), labels[None])
+    chex.assert_type(actual, jnp.bfloat16)
+    chex.assert_tree_all_finite(actual)
 
 
 def test_hessian_is_finite_and_symmetric(build):
     hessian = jax.jit(jax.vmap(jax.hessian(build(K))))(jnp.asarray(draws((3, K))), jnp.arange(3))
-    assert np.all(np.isfinite(hessian))
+    chex.assert_tree_all_finite(hessian)
     np.testing.assert_allclose(hessian, np.swapaxes(hessian, 1, 2), atol=2e-5)
     assert np.any(np.abs(hessian) > 1e-4)
 
 
 def test_float32_agrees_with_float64(build, name):
     single = jax.tree.map(np.asarray, mapped(build(K))(*spread()))
-    double = in_float64(build(K), *spread())
+    double = float64_values(build(K), *spread())
     np.testing.assert_allclose(single[0], double[0], rtol=1e-5, atol=1e-7)
     # relative to the gradient of the example, which is what a step sees
     size = np.max(np.abs(double[1]), axis=-1, keepdims=True)
@@ -109,9 +110,9 @@ def test_float32_agrees_with_float64(build, name):
 def test_gradient_is_the_slope_of_the_value(build):
     logits, labels = spread()
     logits, direction, step = logits.astype(np.float64), spread(seed=1)[0].astype(np.float64), 1e-5
-    slope = np.sum(in_float64(build(K), logits, labels)[1] * direction, axis=-1)
+    slope = np.sum(float64_values(build(K), logits, labels)[1] * direction, axis=-1)
     ahead, behind = (
-        in_float64(build(K), logits + sign * step * direction, labels)[0] for sign in (1, -1)
+        float64_values(build(K), logits + sign * step * direction, labels)[0] for sign in (1, -1)
     )
     np.testing.assert_allclose(slope, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
 

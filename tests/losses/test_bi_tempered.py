@@ -53,9 +53,9 @@ def exact(K, t):
 def test_the_normaliser_to_six_digits_in_float32(t):
     sizes = (2, 10, 100)
     each = jax.jit(lambda *zs: [jax.vmap(lambda z: normaliser(z, t))(z) for z in zs])
-    for K, found in zip(sizes, each(*map(draws, sizes)), strict=True):
-        assert found.dtype == jnp.float32
-        np.testing.assert_allclose(found, exact(K, t), rtol=1e-6, atol=1e-12, err_msg=f"K = {K}")
+    for K, actual in zip(sizes, each(*map(draws, sizes)), strict=True):
+        assert actual.dtype == jnp.float32
+        np.testing.assert_allclose(actual, exact(K, t), rtol=1e-6, atol=1e-12, err_msg=f"K = {K}")
     p = tempered_softmax(draws(100), t)
     np.testing.assert_allclose(np.sum(p, axis=1), 1, rtol=1e-5)
 

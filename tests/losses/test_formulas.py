@@ -132,7 +132,7 @@ def test_the_loss_is_its_formula(name, x64):
     stats = ClassStats(jnp.asarray(COUNTS), jnp.asarray(CENTROIDS))
     annealing = Annealing(step=3, beta0=catalogue.BETA0, horizon=10)
     loss = jax.jit(lambda z, y: catalogue.LOSSES[name](stats)(z, y, annealing))
-    found = loss(jnp.asarray(LOGITS), LABELS)
+    actual = loss(jnp.asarray(LOGITS), LABELS)
     expected = [FORMULAS[name](z, y) for z, y in zip(LOGITS, LABELS, strict=True)]
     tolerance = 1e-6 if name in ("hpg", "apms") else 1e-10  # HPG's parameters are float32
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=1e-14)
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=1e-14)

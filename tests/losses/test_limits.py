@@ -20,7 +20,7 @@ def user_entropy(p):
     return jnp.sum(p * jnp.log(p))
 
 
-def of_generator(F):
+def generator_loss(F):
     return pgeom.on_logits(pgeom.bregman_score(F))
 
 
@@ -53,16 +53,16 @@ def annealed(beta0, step, **constants):
 
 EQUALITIES = {  # a loss, what it must equal, and how closely
     "cross-entropy is optax's": (L.cross_entropy, optax_cross_entropy, 1e-6),
-    "Shannon's score": (of_generator(pgeom.generators.shannon), optax_cross_entropy, 1e-6),
-    "a user's entropy": (of_generator(user_entropy), optax_cross_entropy, 1e-5),
-    "Tsallis near one": (of_generator(pgeom.generators.tsallis(1.0)), optax_cross_entropy, 1e-5),
+    "Shannon's score": (generator_loss(pgeom.generators.shannon), optax_cross_entropy, 1e-6),
+    "a user's entropy": (generator_loss(user_entropy), optax_cross_entropy, 1e-5),
+    "Tsallis near one": (generator_loss(pgeom.generators.tsallis(1.0)), optax_cross_entropy, 1e-5),
     "the squared norm's score": (
-        of_generator(pgeom.generators.squared_norm),
+        generator_loss(pgeom.generators.squared_norm),
         squared_error,
         2e-6,
     ),
-    "a user's squared norm": (of_generator(lambda p: jnp.sum(p**2)), squared_error, 2e-6),
-    "Tsallis at two": (of_generator(pgeom.generators.tsallis(2.0)), squared_error, 5e-6),
+    "a user's squared norm": (generator_loss(lambda p: jnp.sum(p**2)), squared_error, 2e-6),
+    "Tsallis at two": (generator_loss(pgeom.generators.tsallis(2.0)), squared_error, 5e-6),
     "brier": (L.brier, squared_error, 2e-6),
     "CAPM at 2I": (pgeom.capm(2 * jnp.eye(K)), squared_error, 2e-6),
     "CAPM sees only the tangent space": (
@@ -142,8 +142,8 @@ EQUALITIES = {  # a loss, what it must equal, and how closely
 @pytest.mark.parametrize("name", EQUALITIES)
 def test_limit(name):
     loss, limit, tolerance = EQUALITIES[name]
-    found, expected = jax.jit(lambda z, y: (loss(z, y), limit(z, y)))(jnp.asarray(LOGITS), LABELS)
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    actual, expected = jax.jit(lambda z, y: (loss(z, y), limit(z, y)))(jnp.asarray(LOGITS), LABELS)
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 def test_the_penalty_of_apms_is_weighted_by_the_schedule():
@@ -153,11 +153,11 @@ def test_the_penalty_of_apms_is_weighted_by_the_schedule():
     @jax.jit
     def every(z, y):
         penalty = pgeom.margin.penalty(jax.nn.softmax(z), y, tau=0.1, kappa=0.2, nu=0.1)
-        found = [annealed(0.7, step, power=power)(z, y) for step, power in weights]
-        return found, pgeom.hpg(**ridges())(z, y), penalty
+        actual = [annealed(0.7, step, power=power)(z, y) for step, power in weights]
+        return actual, pgeom.hpg(**ridges())(z, y), penalty
 
-    found, core, penalty = every(z, y)
-    for values, weight in zip(found, weights.values(), strict=True):
+    actual, core, penalty = every(z, y)
+    for values, weight in zip(actual, weights.values(), strict=True):
         np.testing.assert_allclose(values, core + weight * penalty, rtol=1e-5)
 
 
@@ -175,13 +175,13 @@ def test_a_users_own_score_is_a_loss():
     absolute = pgeom.on_logits(
         lambda p, labels: 1 - jnp.take_along_axis(p, labels[..., None], -1)[..., 0]
     )
-    found = jax.jit(absolute)(jnp.asarray(LOGITS), jnp.asarray(LABELS))
-    np.testing.assert_allclose(found, complement(LOGITS, LABELS), rtol=1e-5, atol=1e-6)
+    actual = jax.jit(absolute)(jnp.asarray(LOGITS), jnp.asarray(LABELS))
+    np.testing.assert_allclose(actual, complement(LOGITS, LABELS), rtol=1e-5, atol=1e-6)
 
 
 def test_apms_of_the_catalogue_is_its_hpg_at_zero():
     stats = ClassStats(jnp.full(K, 5.0), jnp.asarray(LOGITS[:K]))
     off = Annealing(step=3, beta0=0.0, horizon=10)
     both = jax.jit(lambda *zy: [f(stats)(*zy, off) for f in (catalogue.apms, catalogue.hpg)])
-    found, expected = both(LOGITS, LABELS)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    actual, expected = both(LOGITS, LABELS)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)

@@ -1,5 +1,6 @@
-"""Examples of no weight and classes that are ruled out take no part in a loss or its gradient."""
+"""Examples of weight zero and classes ruled out do not affect a loss or its gradient."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,9 +50,9 @@ def test_masked_examples_have_no_gradient(loss):
 
     kept = np.array([0, 4])
     same = mean(logits.at[1:4].set(0.0), labels.at[1:4].set(0))
-    np.testing.assert_array_equal(value, same[0])
-    np.testing.assert_array_equal(slope, same[1])
-    assert np.all(np.isfinite(slope)) and np.all(np.any(slope[kept] != 0, axis=1))
+    chex.assert_trees_all_equal((value, slope), same)
+    chex.assert_tree_all_finite(slope)
+    assert np.all(np.any(slope[kept] != 0, axis=1))
 
 
 # One class ruled out, next to saturation too, and all but the label.
@@ -66,7 +67,7 @@ TARGETS = {
 @pytest.mark.parametrize("kind", TARGETS)
 def test_ruled_out_classes_have_no_gradient(loss, kind):
     values, slopes = jax.jit(jax.vmap(jax.value_and_grad(loss)))(RULED, TARGETS[kind])
-    assert np.all(np.isfinite(values)) and np.all(np.isfinite(slopes))
+    chex.assert_tree_all_finite((values, slopes))
     np.testing.assert_array_equal(np.asarray(slopes)[OUT], 0)
     assert values[3] == 0 and np.all(slopes[3] == 0)
     # the limit of logits that fall without end

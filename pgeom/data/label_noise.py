@@ -90,7 +90,7 @@ def _select(
 
 
 def _checked(labels: ArrayLike | Sequence, rate: float | int, K: int) -> Int32[np.ndarray, " n"]:
-    edge.refuse_unless(0 <= rate <= 1, "rate", "in [0, 1]", rate)
+    edge.require(0 <= rate <= 1, "rate", "in [0, 1]", rate)
     edge.check_num_classes(K)
     labels = np.asarray(labels)
     if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "iu":
@@ -99,7 +99,7 @@ def _checked(labels: ArrayLike | Sequence, rate: float | int, K: int) -> Int32[n
             f"got {labels.dtype} of shape {labels.shape}"
         )
     outside = labels[(labels < 0) | (labels >= K)]
-    edge.refuse_unless(outside.size == 0, "labels", f"in 0 … {K - 1}", outside)
+    edge.require(outside.size == 0, "labels", f"in 0 … {K - 1}", outside)
     return labels.astype(np.int32)
 
 

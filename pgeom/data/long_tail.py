@@ -38,7 +38,7 @@ def keep_counts(n_max: int, K: int, ratio: float | int) -> Int64[np.ndarray, " K
       Counts `[K]`, never increasing.
     """
     edge.check_num_classes(K)
-    edge.refuse_unless(1 <= ratio < 2 * n_max, "ratio", f"in [1, 2 n_max = {2 * n_max})", ratio)
+    edge.require(1 <= ratio < 2 * n_max, "ratio", f"in [1, 2 n_max = {2 * n_max})", ratio)
     exponents = np.arange(K) / (K - 1)
     return np.rint(n_max * float(ratio) ** -exponents).astype(np.int64)
 
@@ -63,10 +63,10 @@ def subsample(
     """
     labels = np.asarray(labels)
     counts = np.bincount(labels, minlength=K)
-    edge.refuse_unless(len(counts) <= K, "labels", f"in 0 … {K - 1}", len(counts) - 1)
+    edge.require(len(counts) <= K, "labels", f"in 0 … {K - 1}", len(counts) - 1)
     smallest = counts.min()
     attainable = f"in [1, {smallest}] (up to the smallest class count)"
-    edge.refuse_unless(1 <= ratio <= smallest, "ratio", attainable, ratio)
+    edge.require(1 <= ratio <= smallest, "ratio", attainable, ratio)
     n_max = round(ratio * math.floor(smallest / ratio))
     kept = [
         rng.choice(np.flatnonzero(labels == c), size=size, replace=False)

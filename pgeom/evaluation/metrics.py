@@ -213,7 +213,7 @@ def _edges(bins: int, dtype: np.dtype) -> Float[np.ndarray, " edges"]:
     A confidence that was meant to be 3/15 then equals its edge and falls below it, as (lo, hi]
     requires. On the host, because a compiler may divide by way of an inexact reciprocal.
     """
-    edge.refuse_unless(bins >= 1, "bins", "at least 1", bins)
+    edge.require(bins >= 1, "bins", "at least 1", bins)
     return (np.arange(1, bins) / bins).astype(dtype)
 
 

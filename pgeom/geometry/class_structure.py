@@ -36,7 +36,7 @@ def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
     edge.integer_labels(labels, (len(labels), K), "one-hot rows")
     members = xp.eye(K, dtype=features.dtype)[labels]
     counts = members.sum(axis=0)
-    edge.positive("the count of each class in labels", counts)
+    edge.check_positive("the count of each class in labels", counts)
     return ClassStats(counts, xp.dot(members.T, features) / counts[:, None])
 
 

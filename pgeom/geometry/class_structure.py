@@ -17,7 +17,9 @@ from pgeom import edge
 from pgeom.types import ClassStats
 
 
-def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
+def class_stats(
+    features: jax.Array | np.ndarray, labels: jax.Array | np.ndarray, K: int
+) -> ClassStats:
     """Counts `[K]` and centroids `[K, d]` of the observed labels.
 
     Args:
@@ -40,7 +42,7 @@ def class_stats(features: jax.Array, labels: jax.Array, K: int) -> ClassStats:
     return ClassStats(counts, xp.dot(members.T, features) / counts[:, None])
 
 
-def centroid_graph(centroids: jax.Array) -> jax.Array:
+def centroid_graph(centroids: jax.Array | np.ndarray) -> jax.Array:
     """Symmetric nonnegative weights between classes, exp(−d²/median d²), `[K, K]`.
 
     d is the distance of two centroids, the median is over pairs of classes, the diagonal is
@@ -70,7 +72,7 @@ def laplacian(weights: jax.Array) -> jax.Array:
     return jnp.diag(jnp.sum(weights, axis=1)) - weights
 
 
-def tail_diagonal(counts: jax.Array) -> jax.Array:
+def tail_diagonal(counts: jax.Array | np.ndarray) -> jax.Array:
     """√(n_max/n_k) over its mean, `[K]`: the rarer the class, the larger."""
     counts = edge.class_counts(counts)
     tail = jnp.sqrt(jnp.max(counts) / counts)

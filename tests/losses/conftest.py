@@ -1,4 +1,4 @@
-"""One line a loss: every battery crosses all of them."""
+"""One line per loss: every battery crosses all of them."""
 
 from functools import cache
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.losses import catalogue
+from pgeom.losses.catalogue import LOSSES as CATALOGUE
 from pgeom.types import Annealing, ClassStats
 
 LOSSES = {
@@ -29,9 +29,9 @@ LOSSES = {
     "balanced_softmax": lambda K: bound(pgeom.losses.balanced_softmax, class_counts=counts(K)),
     "logit_adjustment": lambda K: bound(pgeom.losses.logit_adjustment, class_counts=counts(K)),
     "ldam": lambda K: bound(pgeom.losses.ldam, class_counts=counts(K)),
-    "capm": lambda K: at_step(catalogue.capm(stats(K))),
-    "hpg": lambda K: at_step(catalogue.hpg(stats(K))),
-    "apms": lambda K: at_step(catalogue.apms(stats(K))),
+    "capm": lambda K: at_step(CATALOGUE["capm"].build(stats(K))),
+    "hpg": lambda K: at_step(CATALOGUE["hpg"].build(stats(K))),
+    "apms": lambda K: at_step(CATALOGUE["apms"].build(stats(K))),
     "shannon": lambda K: of_generator(pgeom.generators.shannon),
     "tsallis-half": lambda K: of_generator(pgeom.generators.tsallis(0.5)),
     "spherical": lambda K: of_generator(pgeom.generators.spherical),

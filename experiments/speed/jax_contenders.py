@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.engine.cells import prepare
 from experiments.engine import devices as machine
+from experiments.engine.cells import prepare
 from experiments.speed.job import Job, Lap, Member, Ridges, read
 from experiments.speed.prepare import make_study
 from pgeom.evaluation import metrics

@@ -1,1 +1,1 @@
-"""Classification problems as plain NumPy arrays: sources, splits, label noise and long tails."""
+"""Classification problems as plain NumPy arrays: datasets, splits, label noise and long tails."""

@@ -138,6 +138,7 @@ BUILT_IN: dict[str, Callable[[], Dataset]] = {
     "confusion": _confusion,
     "long-tail": _long_tail,
 }
+PAPER = ("digits", "breast-cancer", "confusion", "long-tail")
 
 
 def _checked_features(features: np.ndarray) -> np.ndarray:

@@ -53,7 +53,12 @@ KINDS: dict[str, Kind] = {
     "pair-flip": _noise(label_noise.pair_flip),
     "long-tail": Kind(_thin, np.inf, False),
 }
-FORMS = "clean, symmetric-PERCENT, pair-flip-PERCENT, long-tail-RATIO"
+FORMS = (CLEAN, "symmetric-PERCENT", "pair-flip-PERCENT", "long-tail-RATIO")
+
+
+def _unknown(what: str, name: str, near: str | None) -> ValueError:
+    hint = f"did you mean {near!r}? " if near is not None else ""
+    return ValueError(f"unknown {what} {name!r}; {hint}known: {', '.join(FORMS)}")
 
 
 @dataclass(frozen=True)
@@ -65,10 +70,7 @@ class Regime:
 
     def __post_init__(self):
         if self.kind not in KINDS:
-            hint = nearest(self.kind, KINDS)
-            raise ValueError(
-                f"unknown kind of regime {self.kind!r}; did you mean {hint!r}? known: {FORMS}"
-            )
+            raise _unknown("kind of regime", self.kind, nearest(self.kind, KINDS))
         if self.kind == CLEAN and self.level:
             raise ValueError(f"clean has no level, got {self.level}")
         largest = KINDS[self.kind].largest
@@ -82,12 +84,11 @@ class Regime:
         if text == CLEAN:
             return cls(CLEAN)
         kind, _, level = text.rpartition("-")
-        if not (kind and level.isascii() and level.isdigit()):
-            hint = nearest(text, KINDS)
-            raise ValueError(f"unknown regime {text!r}; did you mean {hint!r}? known: {FORMS}")
+        if not (level.isascii() and level.isdigit()):
+            raise _unknown("regime", text, nearest(text, FORMS))
         if kind not in KINDS:
-            hint = f"{nearest(kind, KINDS)}-{level}"
-            raise ValueError(f"unknown regime {text!r}; did you mean {hint!r}? known: {FORMS}")
+            near = nearest(kind, KINDS)
+            raise _unknown("regime", text, f"{near}-{level}" if near not in (None, CLEAN) else near)
         return cls(kind, int(level))
 
     def __str__(self) -> str:

@@ -5,8 +5,8 @@ standardisation to what is left of the pool, apply it to all three parts. Partit
 the dataset and never on the seed, so the arrays of several seeds can be stacked.
 
 >>> import numpy as np
->>> from pgeom.data import long_tail, sources, splits
->>> raw = splits.split(sources.load("long-tail"), seed=0)
+>>> from pgeom.data import datasets, long_tail, splits
+>>> raw = splits.split(datasets.load("long-tail"), seed=0)
 >>> kept = long_tail.subsample(raw.train.labels, 10, 30, np.random.default_rng(0))
 >>> raw = raw._replace(train=splits.take(raw.train, kept))
 >>> one = splits.standardise(raw)

@@ -1,8 +1,8 @@
 """Run a typed function as a command line whose errors are one line each.
 
-    def main(dataset: str = "digits") -> None: ...
+def main(dataset: str = "digits") -> None: ...
 
-    run(main, "experiments.noise")  # python -m experiments.noise --dataset digits
+run(main, "experiments.noise")  # python -m experiments.noise --dataset digits
 """
 
 import contextlib

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgeom.data import long_tail, sources, splits
+from pgeom.data import datasets, long_tail, splits
 
 PROTOCOL = [360, 247, 169, 116, 79, 54, 37, 26, 18, 12]
 
@@ -30,7 +30,7 @@ def test_the_protocols_counts():
 
 @pytest.fixture(scope="module")
 def train_pools():
-    dataset = sources.load("long-tail")
+    dataset = datasets.load("long-tail")
     return [splits.split(dataset, seed).train.labels for seed in range(10)]
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from pgeom.data import sources, splits
+from pgeom.data import datasets, splits
 
 SIZES = {
     "breast-cancer": (341, 114, 114),
@@ -17,13 +17,13 @@ SIZES = {
 
 @pytest.fixture(scope="module")
 def loaded():
-    return {name: sources.load(name) for name in sources.NAMES}
+    return {name: datasets.load(name) for name in SIZES}
 
 
 def numbered(counts):
     """A dataset whose only feature is the index of the example, to follow where each one goes."""
     labels = np.repeat(np.arange(len(counts)), counts)
-    return sources.from_arrays(np.arange(len(labels), dtype=float)[:, None], labels)
+    return datasets.from_arrays("numbered", np.arange(len(labels), dtype=float)[:, None], labels)
 
 
 def plain_standardise(x, train):
@@ -49,7 +49,7 @@ def test_parts_are_disjoint_complete_and_keep_their_labels(seed):
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_every_part_has_the_class_proportions_of_the_source(loaded, name):
+def test_every_part_has_the_class_proportions_of_the_whole(loaded, name):
     dataset = loaded[name]
     counts = np.bincount(dataset.labels)
     for part, share in zip(splits.split(dataset, seed=1), (0.6, 0.2, 0.2), strict=True):
@@ -88,7 +88,7 @@ def test_five_of_a_class_reach_every_part(rest):
 
 
 def test_a_class_too_small_for_three_parts_is_refused():
-    with pytest.raises(ValueError, match=r"'arrays' must have at least 5 .* got 4 of class 1"):
+    with pytest.raises(ValueError, match=r"'numbered' must have at least 5 .* got 4 of class 1"):
         splits.split(numbered([30, 4]), 0)
 
 

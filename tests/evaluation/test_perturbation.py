@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.data import sources
+from pgeom.data import datasets
 from pgeom.evaluation import metrics, perturbation
 
 RADII = (0.0, 0.05, 0.1, 0.2)
@@ -17,7 +17,7 @@ KEY = jax.random.key(7)
 @pytest.fixture(scope="module")
 def digits():
     """Three hundred digits with pixels in [0, 1], and their labels."""
-    dataset = sources.load("digits")
+    dataset = datasets.load("digits")
     return jnp.asarray(dataset.features[:300], jnp.float32), jnp.asarray(dataset.labels[:300])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.losses import catalogue
+from pgeom.losses.catalogue import LOSSES as CATALOGUE
 from pgeom.types import Annealing, ClassStats
 
 LOSSES = {
@@ -29,9 +29,9 @@ LOSSES = {
     "balanced_softmax": lambda K: bound(pgeom.losses.balanced_softmax, class_counts=counts(K)),
     "logit_adjustment": lambda K: bound(pgeom.losses.logit_adjustment, class_counts=counts(K)),
     "ldam": lambda K: bound(pgeom.losses.ldam, class_counts=counts(K)),
-    "capm": lambda K: fixed_step_loss(catalogue.capm(stats(K))),
-    "hpg": lambda K: fixed_step_loss(catalogue.hpg(stats(K))),
-    "apms": lambda K: fixed_step_loss(catalogue.apms(stats(K))),
+    "capm": lambda K: fixed_step_loss(CATALOGUE["capm"].build(stats(K))),
+    "hpg": lambda K: fixed_step_loss(CATALOGUE["hpg"].build(stats(K))),
+    "apms": lambda K: fixed_step_loss(CATALOGUE["apms"].build(stats(K))),
     "shannon": lambda K: generator_loss(pgeom.generators.shannon),
     "tsallis-half": lambda K: generator_loss(pgeom.generators.tsallis(0.5)),
     "spherical": lambda K: generator_loss(pgeom.generators.spherical),

@@ -1,14 +1,13 @@
 """The catalogue: the protocol's names, and geometry that belongs to a partition or to K alone."""
 
-from functools import partial
-
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from pgeom.geometry import curvature
-from pgeom.losses import catalogue
+from pgeom.losses import candidates, catalogue
 from pgeom.types import Annealing, ClassStats
 
 K = 4
@@ -29,6 +28,12 @@ GENERAL = [
     "apms",
 ]
 LONG_TAIL = ["cb_ce", "balanced_softmax", "logit_adjustment", "ldam"]
+FAMILIES = {
+    "Likelihood": {"ce", "label_smoothing", "focal", "poly1"},
+    "Noise-robust": {"mae", "gce", "sce", "apl", "btl"},
+    "Proper scores": {"brier", "capm", "hpg", "apms"},
+    "Prior-adjusted": set(LONG_TAIL),
+}
 
 
 def members(n=3):
@@ -39,8 +44,35 @@ def members(n=3):
 
 def test_the_names_of_the_protocol():
     assert list(catalogue.GENERAL) == GENERAL
-    assert list(catalogue.LONG_TAIL) == LONG_TAIL
     assert list(catalogue.LOSSES) == GENERAL + LONG_TAIL
+    assert [spec.name for spec in catalogue.LOSSES.values()] == list(catalogue.LOSSES)
+
+
+def test_every_loss_is_of_one_of_the_four_families():
+    specs = catalogue.LOSSES.values()
+    found = {family: {s.name for s in specs if s.family == family} for family in FAMILIES}
+    assert found == FAMILIES
+    assert {spec.family for spec in specs} == set(FAMILIES)
+
+
+def test_every_loss_has_a_label_and_a_look_of_its_own():
+    specs = list(catalogue.LOSSES.values())
+    assert all(spec.label for spec in specs) and all(spec.look for spec in specs)
+    assert len({spec.label for spec in specs}) == len(specs)
+    assert len({spec.look for spec in specs}) == len(specs)
+    assert len({spec.look.colour for spec in specs}) == len(specs)
+    for family in FAMILIES:  # shown side by side: distinct without colour too
+        markers = [spec.look.marker for spec in specs if spec.family == family]
+        assert len(set(markers)) == len(markers)
+
+
+def test_the_candidates_are_the_papers_three():
+    assert [s.name for s in catalogue.LOSSES.values() if s.candidate] == ["capm", "hpg", "apms"]
+
+
+def test_no_two_losses_are_equal():
+    specs = list(catalogue.LOSSES.values())
+    assert all((a == b) == (a is b) for a in specs for b in specs)
 
 
 def test_losses_built_inside_a_vmap_belong_to_their_member():
@@ -49,72 +81,73 @@ def test_losses_built_inside_a_vmap_belong_to_their_member():
     y = jnp.arange(5) % K
 
     def every_loss(stats):
-        return {name: build(stats)(z, y, AT) for name, build in catalogue.LOSSES.items()}
+        return {name: spec.build(stats)(z, y, AT) for name, spec in catalogue.LOSSES.items()}
 
     together = jax.jit(jax.vmap(every_loss))(stats)
     one = jax.jit(every_loss)
     for i in range(3):
-        alone = one(jax.tree.map(lambda leaf, i=i: leaf[i], stats))
-        for name, values in alone.items():
-            np.testing.assert_allclose(
-                together[name][i], values, rtol=2e-5, atol=1e-6, err_msg=name
-            )
+        alone, among = (
+            one(jax.tree.map(lambda leaf, i=i: leaf[i], stats)),
+            jax.tree.map(lambda leaf, i=i: leaf[i], together),
+        )
+        chex.assert_trees_all_close(among, alone, rtol=2e-5, atol=1e-6)
     for name, values in together.items():
         own = name == "capm" or name in LONG_TAIL
         assert (np.max(np.abs(values[0] - values[1])) > 1e-3) == own, name
 
 
 def test_hpgs_mean_curvature_is_two():
-    F = catalogue.hpg_generator(K)
-    found = curvature.mean_curvature(F, K, key=jax.random.key(catalogue.GEOMETRY_SEED))
+    F = candidates.hpg_generator(K)
+    found = curvature.mean_curvature(F, K, key=jax.random.key(candidates.GEOMETRY_SEED))
     np.testing.assert_allclose(found, 2.0, rtol=1e-6)
     other = curvature.mean_curvature(F, K, key=jax.random.key(1))  # other draws, nearly the same
     np.testing.assert_allclose(other, 2.0, rtol=1e-2)
 
 
 def test_hpgs_ridges_are_those_of_the_protocol():
-    F = catalogue.hpg_generator(10)
+    F = candidates.hpg_generator(10)
     assert F.w.shape == (4, 10)
     np.testing.assert_allclose(np.linalg.norm(F.w, axis=1), 1, rtol=1e-6)
     np.testing.assert_allclose(F.b, np.mean(F.w, axis=1), rtol=1e-5)  # wᵀu: through the centre
     assert F.a.tolist() == F.rho.tolist() == [0.25] * 4 and F.lam == 1
-    assert catalogue.hpg_generator(10, ridges=0).w.shape == (0, 10)
-    np.testing.assert_allclose(catalogue.hpg_generator(10, ridges=0).scale, 2.0, rtol=1e-6)
+    assert candidates.hpg_generator(10, ridges=0).w.shape == (0, 10)
+    np.testing.assert_allclose(candidates.hpg_generator(10, ridges=0).scale, 2.0, rtol=1e-6)
+    gentle = candidates.hpg_generator(10, mean_curvature=0.5)
+    np.testing.assert_allclose(4 * gentle.scale, F.scale, rtol=1e-6)
 
 
 @pytest.mark.parametrize("classes", [3, 10])
 def test_the_low_rank_factor_is_that_of_the_protocol(classes):
-    B = catalogue.low_rank_factor(classes)
+    B = candidates.low_rank_factor(classes)
     assert B.shape == (classes, min(4, classes))
-    many = np.concatenate([catalogue.low_rank_factor(k) * np.sqrt(4) / 0.2 for k in range(50, 60)])
+    many = np.concatenate([candidates.low_rank_factor(k) * np.sqrt(4) / 0.2 for k in range(50, 60)])
     np.testing.assert_allclose([np.mean(many), np.std(many)], [0, 1], atol=0.06)
 
 
 def test_the_geometry_is_one_constant_whatever_the_precision_or_tracing():
-    eager = catalogue.hpg_generator(5)
-    catalogue.hpg_generator.cache_clear()
+    eager = candidates.hpg_generator(5)
+    candidates.hpg_generator.cache_clear()
     with jax.enable_x64(True):
-        wide = catalogue.hpg_generator(5)
-    catalogue.hpg_generator.cache_clear()
+        wide = candidates.hpg_generator(5)
+    candidates.hpg_generator.cache_clear()
     traced = {}
 
     @jax.jit
     def build(z):
-        traced["F"] = catalogue.hpg_generator(5)
+        traced["F"] = candidates.hpg_generator(5)
         return traced["F"](z)
 
     build(jnp.full(5, 0.2))
-    for other in (wide, traced["F"]):
-        jax.tree.map(np.testing.assert_array_equal, eager, other)
+    chex.assert_trees_all_equal(eager, wide, traced["F"])
 
 
 def test_ablations_change_the_matrix():
     stats = jax.tree.map(lambda leaf: leaf[0], members())
     z, y = jnp.array([[2.0, 0.0, -1.0, 0.5]]), jnp.array([1])
     plain = {"gamma": 0.0, "delta": 0.0, "low_rank": False}
-    variants = [{}, {"gamma": 0.0}, {"delta": 0.0}, {"low_rank": False}, plain]
-    losses = [partial(catalogue.capm, **variant) for variant in variants]
-    every = jax.jit(lambda s: [f(s)(z, y, AT)[0] for f in (*losses, catalogue.LOSSES["brier"])])
-    *values, brier = map(float, every(stats))
+    changes = [{}, {"gamma": 0.0}, {"delta": 0.0}, {"low_rank": False}, plain]
+    variants = [catalogue.LOSSES["capm"].variant("v", "V", **change) for change in changes]
+    specs = (*variants, catalogue.LOSSES["brier"])
+    *values, brier = map(float, jax.jit(lambda s: [f.build(s)(z, y, AT)[0] for f in specs])(stats))
     assert len(set(values)) == len(values)
     np.testing.assert_allclose(values[-1], brier, rtol=1e-6)  # the identity variant is 2I

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.losses import catalogue
+from pgeom.losses import candidates, catalogue
+from pgeom.training.settings import PROTOCOL
 from pgeom.types import Annealing, ClassStats
 
 K = 5
@@ -91,7 +92,7 @@ def capm(z, y):
     graph = np.exp(-square / np.median(square[np.triu_indices(K, 1)])) * (1 - np.eye(K))
     graph = graph / np.max(np.sum(graph, axis=1))
     tail = np.sqrt(360.0 / COUNTS)
-    B = catalogue.low_rank_factor(K)
+    B = candidates.low_rank_factor(K)
     A = np.eye(K) + B @ B.T + np.diag(np.sum(graph, axis=1)) - graph
     A = A + 0.2 * np.diag(tail / np.mean(tail))
     A = A * 2 * K / np.trace(A)
@@ -100,7 +101,7 @@ def capm(z, y):
 
 
 def hpg(z, y):
-    F = catalogue.hpg_generator(K)
+    F = candidates.hpg_generator(K)
     w, s = np.asarray(F.w, np.float64), float(F.scale)
     b, p, e = w.mean(axis=1), softmax(z), np.eye(K)[y]
 
@@ -130,8 +131,8 @@ def test_every_loss_of_the_catalogue_has_its_formula_here():
 @pytest.mark.parametrize("name", FORMULAS)
 def test_the_loss_is_its_formula(name, x64):
     stats = ClassStats(jnp.asarray(COUNTS), jnp.asarray(CENTROIDS))
-    annealing = Annealing(step=3, beta0=catalogue.BETA0, horizon=10)
-    loss = jax.jit(lambda z, y: catalogue.LOSSES[name](stats)(z, y, annealing))
+    annealing = Annealing(step=3, beta0=PROTOCOL.beta0, horizon=10)
+    loss = jax.jit(lambda z, y: catalogue.LOSSES[name].build(stats)(z, y, annealing))
     actual = loss(jnp.asarray(LOGITS), LABELS)
     expected = [FORMULAS[name](z, y) for z, y in zip(LOGITS, LABELS, strict=True)]
     tolerance = 1e-6 if name in ("hpg", "apms") else 1e-10  # HPG's parameters are float32

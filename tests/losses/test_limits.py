@@ -7,7 +7,7 @@ import optax
 import pytest
 
 import pgeom
-from pgeom.losses import catalogue
+from pgeom.losses.catalogue import LOSSES
 from pgeom.types import Annealing, ClassStats
 
 K = 6
@@ -182,6 +182,7 @@ def test_a_users_own_score_is_a_loss():
 def test_apms_of_the_catalogue_is_its_hpg_at_zero():
     stats = ClassStats(jnp.full(K, 5.0), jnp.asarray(LOGITS[:K]))
     off = Annealing(step=3, beta0=0.0, horizon=10)
-    both = jax.jit(lambda *zy: [f(stats)(*zy, off) for f in (catalogue.apms, catalogue.hpg)])
+    pair = LOSSES["apms"], LOSSES["hpg"]
+    both = jax.jit(lambda *zy: [spec.build(stats)(*zy, off) for spec in pair])
     actual, expected = both(LOGITS, LABELS)
     np.testing.assert_allclose(actual, expected, rtol=1e-6)

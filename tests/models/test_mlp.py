@@ -2,17 +2,14 @@
 
 import jax
 import numpy as np
+import pytest
 
-from pgeom.training.mlp import SCALE, Network, dropout_masks
+from pgeom.models.mlp import MLP
 
 
-def parts(network, vector):
+def parts(model, vector):
     """The parameter vector cut by hand: bias and kernel of each of three layers."""
-    sizes = [
-        (network.inputs, network.width),
-        (network.width,) * 2,
-        (network.width, network.classes),
-    ]
+    sizes = [(model.inputs, model.width), (model.width,) * 2, (model.width, model.classes)]
     layers, start = [], 0
     for rows, columns in sizes:
         bias = vector[start : start + columns]
@@ -20,29 +17,46 @@ def parts(network, vector):
         kernel = vector[start : start + rows * columns].reshape(rows, columns)
         start += rows * columns
         layers.append((kernel, bias))
-    assert start == len(vector) == network.size
+    assert start == len(vector) == model.size
     return layers
 
 
-def test_logits_are_two_masked_relu_layers_and_a_linear_one():
-    network, rng = Network(5, 3), np.random.default_rng(0)
-    vector = network.initial(rng)
-    x, masks = rng.normal(size=(7, 5)).astype(np.float32), rng.integers(0, 2, (2, 7, 64)) > 0
-    hidden = x
-    for layer, (kernel, bias) in enumerate(parts(network, vector)[:2]):
-        hidden = np.maximum(hidden @ kernel + bias, 0) * masks[layer] / (1 - 6554 / 65536)
-    kernel, bias = parts(network, vector)[2]
-    logits = network.logits(vector, x, tuple(masks))
-    np.testing.assert_allclose(logits, hidden @ kernel + bias, rtol=1e-5, atol=1e-6)
+def plain_logits(model, vector, x, factors):
+    """Two ReLU layers, each multiplied by its factors, and a linear one."""
+    *hidden, (kernel, bias) = parts(model, vector)
+    for factor, (weights, offset) in zip(factors, hidden, strict=True):
+        x = np.maximum(x @ weights + offset, 0) * factor
+    return x @ kernel + bias
 
 
-def test_width_follows_the_inputs():
-    assert [Network(d, 2).width for d in (18, 23, 24, 64)] == [64, 64, 96, 96]
+@pytest.mark.parametrize(
+    ("model", "dropped"),
+    [(MLP(5, 3), 6554), (MLP(5, 3, hidden=7), 6554), (MLP(5, 3, dropout=0.5), 32768)],
+)
+def test_logits_are_two_masked_relu_layers_and_a_linear_one(model, dropped):
+    rng = np.random.default_rng(0)
+    vector, x = model.initial(rng), rng.normal(size=(11, 5)).astype(np.float32)
+    masks = rng.integers(0, 2, (2, 11, model.width)) > 0
+    expected = plain_logits(model, vector, x, masks / (1 - dropped / 65536))
+    np.testing.assert_allclose(
+        model.logits(vector, x, tuple(masks)), expected, rtol=1e-5, atol=1e-5
+    )
+    expected = plain_logits(model, vector, x, (1, 1))
+    np.testing.assert_allclose(model.logits(vector, x), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_width_follows_the_inputs_unless_it_is_given():
+    assert [MLP(d, 2).width for d in (18, 23, 24, 64)] == [64, 64, 96, 96]
+    assert [MLP(d, 2, hidden=40).width for d in (18, 64)] == [40, 40]
+
+
+def test_activations_are_the_inputs_and_the_hidden_units():
+    assert MLP(18, 2).activations == 18 + 2 * 64 and MLP(9, 2, hidden=4).activations == 17
 
 
 def test_initial_weights_and_biases_are_uniform_within_fan_in():
-    network = Network(64, 10)
-    for kernel, bias in parts(network, network.initial(np.random.default_rng(0))):
+    model = MLP(64, 10)
+    for kernel, bias in parts(model, model.initial(np.random.default_rng(0))):
         bound = 1 / np.sqrt(kernel.shape[0])
         for values in (kernel, bias):
             assert np.all(np.abs(values) <= bound)
@@ -50,10 +64,30 @@ def test_initial_weights_and_biases_are_uniform_within_fan_in():
         assert abs(kernel.std() / (bound / np.sqrt(3)) - 1) < 0.05
 
 
-def test_dropout_keeps_nine_tenths_and_the_mean():
-    first, second = dropout_masks(jax.random.key(0), 500, 96)
-    assert first.shape == second.shape == (500, 96)
+@pytest.mark.parametrize("dropout", [0.1, 0.5])
+def test_dropout_keeps_its_share_and_the_mean(dropout):
+    model = MLP(64, 10, dropout=dropout)
+    first, second = model.masks(jax.random.key(0), 500)
+    assert first.shape == second.shape == (500, 96) and first.dtype == second.dtype == bool
     for mask in (first, second):
-        assert abs(SCALE * np.mean(mask) - 1) < 0.005
-    assert abs(1 / SCALE - 0.9) < 1e-4
+        assert abs(model.layers.scale * np.mean(mask) - 1) < 0.02
+    assert abs(1 / model.layers.scale - (1 - dropout)) < 1e-4
     assert not np.array_equal(first, second)
+
+
+def test_masks_belong_to_their_key():
+    model = MLP(6, 3)
+    first, again, other = (model.masks(jax.random.key(seed), 20)[0] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_without_dropout_nothing_is_masked():
+    model = MLP(6, 3, dropout=0.0)
+    assert all(np.all(mask) for mask in model.masks(jax.random.key(0), 20))
+    assert model.layers.scale == 1
+
+
+def test_equal_models_are_one_key_of_a_cache():
+    assert MLP(6, 3) == MLP(6, 3, None, 0.1) and hash(MLP(6, 3)) == hash(MLP(6, 3))
+    assert len({MLP(6, 3), MLP(6, 4), MLP(7, 3), MLP(6, 3, 32), MLP(6, 3, dropout=0.2)}) == 5

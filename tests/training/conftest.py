@@ -3,12 +3,12 @@
 import jax
 import numpy as np
 import pytest
+from pgeom.training.crew import Setup, Task, sizes_of
+from pgeom.training.mlp import Network
 
 from pgeom.losses import catalogue
 from pgeom.training import early_stopping
-from pgeom.training.crew import Setup, Task, sizes_of
 from pgeom.training.epoch import Member
-from pgeom.training.mlp import Network
 from pgeom.training.trainer import compile_programs
 from pgeom.types import ClassStats
 

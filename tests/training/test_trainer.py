@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from pgeom.training.mlp import dropout_masks
 
 from pgeom.losses import catalogue
 from pgeom.training import early_stopping
-from pgeom.training.mlp import dropout_masks
 from pgeom.training.trainer import train
 from pgeom.types import Annealing
 from tests.training.conftest import BATCH, EPOCHS, LOSSES, NETWORK, make_programs, make_task

@@ -60,6 +60,8 @@ def legend(losses: Sequence[LossSpec]) -> Legend:
 def by_family(entries: Legend, losses: Iterable[str] | None = None) -> dict[str, list[Entry]]:
     """The families of which there is a loss, each behind cross-entropy, or else that alone.
 
+    Those of the candidates come last, as in the paper's figures.
+
     Args:
       entries: of a study.
       losses: names to restrict them to.
@@ -70,7 +72,9 @@ def by_family(entries: Legend, losses: Iterable[str] | None = None) -> dict[str,
     for entry in shown:
         if entry not in reference:
             families.setdefault(entry.family, [*reference]).append(entry)
-    return families or {entry.family: [entry] for entry in reference}
+    studied = {entry.family for entry in shown if entry.candidate}
+    ordered = sorted(families.items(), key=lambda item: item[0] in studied)
+    return dict(ordered) or {entry.family: [entry] for entry in reference}
 
 
 def present(entries: Legend, frame) -> list[Entry]:

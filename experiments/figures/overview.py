@@ -41,7 +41,7 @@ def clean_ranks(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
     clean = frame[(frame["dataset"] == "digits") & (frame["regime"] == "clean")]
     losses = present(entries, clean)
     size = (9.2, max(3.2, 1 + 0.24 * len(losses)))
-    with figure(1, 2, size, gridspec_kw={"wspace": 0.75}) as (drawing, axes):
+    with figure(1, 2, size, gridspec_kw={"wspace": 0.95}) as (drawing, axes):
         left, right = axes[0]
         for entry in losses:
             _clean_point(left, clean[clean["loss"] == entry.name], entry)

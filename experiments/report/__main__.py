@@ -36,6 +36,7 @@ def main(
 
     studies = gather.make_studies(common, losses)
     session = Session(common, out)
+    theory = theory and session.machine.is_primary
     with theory_figures.drawing(out) if theory else nullcontext() as drawing:
         gather.train(studies, out.parent, session)
         session.finish(lambda: show(gather.read(studies, out.parent), drawing, session))

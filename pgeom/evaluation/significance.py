@@ -1,4 +1,4 @@
-"""Paired comparison of losses over seeds: exact Wilcoxon test, Holm correction, mean ranks.
+"""Paired comparison of losses over seeds: exact Wilcoxon test and Holm correction.
 
 With five seeds no sign pattern reaches p = .05, so each test also returns the smallest p-value that
 it could have given. P-values are exact whatever the ties, never a normal approximation.
@@ -9,8 +9,6 @@ it could have given. P-values are exact whatever the ties, never a normal approx
 Wilcoxon(statistic=0.0, p_value=0.125, attainable=0.125)
 >>> significance.holm([0.01, 0.04, 0.03]).tolist()
 [0.03, 0.06, 0.06]
->>> significance.mean_ranks([[0.2, 0.1, 0.3], [0.5, 0.4, 0.4]], lower_is_better=True).tolist()
-[2.5, 1.25, 2.25]
 """
 
 from typing import NamedTuple
@@ -84,25 +82,6 @@ def holm(p_values: Values) -> Float[np.ndarray, " m"]:
     adjusted = np.empty_like(p_values)
     adjusted[order] = np.minimum(np.maximum.accumulate(multipliers * p_values[order]), 1.0)
     return adjusted
-
-
-def mean_ranks(values: Values, *, lower_is_better: bool) -> Float[np.ndarray, " losses"]:
-    """The mean rank of each loss over cells; 1 is best, ties share their average rank.
-
-    A NaN, which marks a diverged run, ranks last.
-
-    Args:
-      values: `[cells, losses]`.
-      lower_is_better: True for errors and scores, False for accuracies.
-
-    Returns:
-      `[losses]`, from 1 to the number of losses.
-    """
-    values = np.asarray(values, dtype=np.float64)
-    if values.ndim != 2 or values.size == 0:
-        raise ValueError(f"values must be a non-empty [cells, losses] array, got {values.shape}")
-    costs = values if lower_is_better else -values
-    return _ranks(np.where(np.isnan(costs), np.inf, costs)).mean(axis=0)
 
 
 def _checked_pairs(a: Values, b: Values) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:

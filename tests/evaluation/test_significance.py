@@ -136,25 +136,3 @@ def test_holm_by_hand():
 def test_holm_refuses_what_is_not_a_list_of_p_values(bad):
     with pytest.raises(ValueError, match=r"p_values must be \[m\] numbers in \[0, 1\]"):
         significance.holm(bad)
-
-
-def test_mean_ranks_by_hand():
-    nll = [[0.3, 0.1, 0.2], [0.5, 0.5, 0.1]]
-    ranks = significance.mean_ranks(nll, lower_is_better=True)
-    np.testing.assert_allclose(ranks, [(3 + 2.5) / 2, (1 + 2.5) / 2, (2 + 1) / 2])
-    ranks = significance.mean_ranks(nll, lower_is_better=False)
-    np.testing.assert_allclose(ranks, [(1 + 1.5) / 2, (3 + 1.5) / 2, (2 + 3) / 2])
-
-
-@pytest.mark.parametrize("lower_is_better", [True, False])
-def test_ranks_average_to_the_middle_and_divergence_ranks_last(lower_is_better):
-    values = np.random.default_rng(0).integers(0, 4, (30, 7)).astype(float)
-    values[:, 5] = np.nan
-    ranks = significance.mean_ranks(values, lower_is_better=lower_is_better)
-    assert ranks.mean() == pytest.approx(4.0) and ranks[5] == 7.0
-
-
-@pytest.mark.parametrize("bad", [[1.0, 2.0], np.zeros((0, 3))])
-def test_mean_ranks_refuses_what_is_not_a_table(bad):
-    with pytest.raises(ValueError, match="values must be a non-empty"):
-        significance.mean_ranks(bad, lower_is_better=True)

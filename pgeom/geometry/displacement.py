@@ -66,7 +66,7 @@ class DisplacementBounds(NamedTuple):
     """
 
     square_root: Float[Array, ""]
-    linear: Float[ArrayLike, ""]
+    linear: Float[Array, ""]
     cone: Float[Array, ""]
     lower: Float[Array, ""]
     unique: Bool[Array, ""]
@@ -162,7 +162,7 @@ def displacement_bounds(
     tangent = jnp.linalg.norm(pull - jnp.mean(pull))
     return DisplacementBounds(
         square_root=jnp.sqrt(2 * beta * largest / envelope.m),
-        linear=math.sqrt(2) * beta / envelope.m,
+        linear=jnp.asarray(math.sqrt(2) * beta / envelope.m),
         cone=cone,
         lower=beta * tangent / (envelope.M_tangent + beta * _penalty_curvature(penalty)),
         unique=cone * lipschitz < envelope.m_tangent,

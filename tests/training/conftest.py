@@ -3,22 +3,26 @@
 import jax
 import numpy as np
 import pytest
-from pgeom.training.crew import Setup, Task, sizes_of
-from pgeom.training.mlp import Network
 
 from pgeom.losses import catalogue
+from pgeom.models.mlp import MLP
 from pgeom.training import early_stopping
 from pgeom.training.epoch import Member
-from pgeom.training.trainer import compile_programs
+from pgeom.training.placement import Setup, Task, task_sizes
+from pgeom.training.settings import Optimiser
+from pgeom.training.trainer import compile_programs, train
 from pgeom.types import ClassStats
 
-NETWORK = Network(inputs=6, classes=3)
+MODEL = MLP(inputs=6, classes=3)
 LOSSES = ("ce", "capm", "apms")
 BATCH = 16
 EPOCHS = 4
+ALL = (True,) * len(LOSSES)
 
 
-def make_task(seed, *, learning_rate=1e-2, beta0=0.2, rule=early_stopping.RULE, spoil=False):
+def make_task(
+    seed, *, learning_rate=1e-2, beta0=0.2, rule=early_stopping.PAPER, spoil=False, wanted=ALL
+):
     """A member of 40 + 20 examples: two full batches and a last one of eight."""
     rng = np.random.default_rng(seed)
     labels = np.arange(60, dtype=np.int32) % 3
@@ -36,21 +40,30 @@ def make_task(seed, *, learning_rate=1e-2, beta0=0.2, rule=early_stopping.RULE, 
         learning_rate=np.float32(learning_rate),
         beta0=np.float32(beta0),
         horizon=np.float32(EPOCHS * 3),
-        minimum=np.int32(rule.minimum),
-        patience=np.int32(rule.patience),
+        stopping=early_stopping.Rule(*map(np.int32, rule)),
         dropout=rng.integers(2**32, size=2, dtype=np.uint32),
     )
 
     def order(epoch):
         return np.random.default_rng([seed, epoch]).permutation(40).astype(np.int32)
 
-    return Task(member, NETWORK.initial(rng), order, features[40:])
+    return Task(member, MODEL.initial(rng), order, features[40:], np.array(wanted))
 
 
-def make_programs(losses=LOSSES, devices=2, batch=BATCH, **placing):
-    builders = tuple(catalogue.LOSSES.get(loss, loss) for loss in losses)
-    setup = Setup(NETWORK, builders, batch, devices, **placing)
-    return compile_programs(setup, sizes_of(make_task(0)))
+def make_setup(losses=LOSSES, devices=2, batch=BATCH, **placing):
+    specs = tuple(catalogue.LOSSES.get(loss, loss) for loss in losses)
+    return Setup(MODEL, specs, batch, Optimiser(), devices, **placing)
+
+
+def make_programs(*arguments, **options):
+    return compile_programs(make_setup(*arguments, **options), task_sizes(make_task(0)))
+
+
+def trained(programs, tasks, epochs=EPOCHS):
+    """The results of the tasks, trained group by group."""
+    size = programs.setup.group_size
+    parts = [tasks[first : first + size] for first in range(0, len(tasks), size)]
+    return [one for part in parts for one in train(programs, part, epochs)]
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgeom.training import early_stopping
-from pgeom.training.early_stopping import NEVER, RULE
+from pgeom.training.early_stopping import NEVER, PAPER
 
 nan = float("nan")
 FALLING = list(np.linspace(1, 0.1, 45))
@@ -48,7 +48,7 @@ def machine(curve, rule):
     return jax.lax.scan(step, early_stopping.start(), curve)
 
 
-@pytest.mark.parametrize("rule", [RULE, NEVER, early_stopping.Rule(3, 2)])
+@pytest.mark.parametrize("rule", [PAPER, NEVER, early_stopping.Rule(3, 2)])
 @pytest.mark.parametrize("name", CURVES)
 def test_equals_the_plain_loop(name, rule):
     curve = CURVES[name]
@@ -59,7 +59,7 @@ def test_equals_the_plain_loop(name, rule):
     assert last_improvement == state.best_epoch
 
 
-def test_the_rule_is_the_protocols():
-    assert RULE == (12, 8)
-    assert plain_loop(CURVES["best at four is one too late for twelve"], *RULE)[:2] == (4, 12)
-    assert plain_loop(CURVES["best at five"], *RULE)[:2] == (5, 13)
+def test_the_papers_rule_is_the_protocols():
+    assert PAPER == (12, 8)
+    assert plain_loop(CURVES["best at four is one too late for twelve"], *PAPER)[:2] == (4, 12)
+    assert plain_loop(CURVES["best at five"], *PAPER)[:2] == (5, 13)

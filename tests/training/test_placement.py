@@ -1,0 +1,69 @@
+"""Groups of members on the devices of a mesh, and what they take of its memory."""
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+from pgeom.training import placement
+from pgeom.training.placement import Sizes
+from tests.training.conftest import MODEL, make_setup, make_task
+
+SIZES = Sizes(train=40, validation=20, inputs=20)
+
+
+def test_sizes_are_those_of_the_examples():
+    assert placement.task_sizes(make_task(0)) == SIZES
+
+
+@pytest.mark.parametrize(("devices", "members"), [(1, 1), (2, 1), (2, 3)])
+def test_a_group_has_so_many_members_on_each_device(devices, members):
+    setup = make_setup(devices=devices, members_per_device=members)
+    assert setup.group_size == devices * members
+    sharding = placement.shard_members(devices)
+    group = placement.assemble([make_task(0)], setup, sharding)
+    assert len(group.members.x.addressable_shards) == devices
+    assert {shard.data.shape[0] for shard in group.members.x.addressable_shards} == {members}
+
+
+def test_a_group_is_its_tasks_and_stopped_copies_of_the_last():
+    setup = make_setup(members_per_device=2)
+    tasks = [make_task(0), make_task(1, wanted=(False, True, True))]
+    group = placement.assemble(tasks, setup, placement.shard_members(2))
+    for place, task in enumerate([*tasks, tasks[1], tasks[1]]):
+        chex.assert_trees_all_equal(
+            jax.tree.map(lambda leaf, place=place: np.asarray(leaf)[place], group.members),
+            task.member,
+        )
+        np.testing.assert_array_equal(group.inputs[place], task.inputs)
+        np.testing.assert_array_equal(group.orders(3)[place], task.order(3))
+        for parameters in (group.runs.parameters, group.runs.best.parameters):
+            np.testing.assert_array_equal(parameters[place], np.stack([task.initial] * 3))
+    idle = [[True] * 3] * 2
+    assert group.runs.stopping.stopped.tolist() == [[False] * 3, [True, False, False], *idle]
+
+
+def test_an_assembled_group_has_the_shapes_that_are_compiled_for():
+    setup, sharding = make_setup(), placement.shard_members(2)
+    group = placement.assemble([make_task(0)], setup, sharding)
+    found = (group.members, group.orders(1), group.runs, group.inputs)
+    compiled = placement.shapes(setup, SIZES, sharding)
+    chex.assert_trees_all_equal_shapes_and_dtypes(found, compiled)
+
+
+def test_the_memory_of_a_member_covers_its_arrays_and_grows_with_them():
+    setup = make_setup(devices=1)
+    group = placement.assemble([make_task(0)], setup, placement.shard_members(1))
+    held = sum(leaf.nbytes for leaf in jax.tree.leaves((group.members, group.runs, group.inputs)))
+    bound = placement.member_bytes(setup, SIZES)
+    assert bound > 2 * held + 4 * 40 * MODEL.activations
+    assert placement.member_bytes(setup, SIZES._replace(train=80)) > bound
+    assert placement.member_bytes(make_setup(("ce",), devices=1), SIZES) < bound
+    several = make_setup(devices=2, members_per_device=5)
+    assert placement.member_bytes(several, SIZES) == bound  # it is of one member
+
+
+def test_what_is_fetched_is_a_host_array():
+    group = placement.assemble([make_task(0)], make_setup(), placement.shard_members(2))
+    fetched = placement.fetch(group.inputs)
+    assert isinstance(fetched, np.ndarray) and fetched.shape == (2, 20, 6)

@@ -1,0 +1,77 @@
+"""Runs that are not wanted start stopped: they cost nothing and change no other."""
+
+from collections import Counter
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgeom.losses.spec import LossSpec
+from pgeom.training.trainer import train
+from tests.training.conftest import EPOCHS, MODEL, make_programs, make_task, trained
+
+SOME = np.array([True, False, True])
+NONE = np.zeros(3, bool)
+
+
+def runs(one, chosen):
+    """The chosen runs of a member's results."""
+    return jax.tree.map(lambda leaf: leaf[chosen], one)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_the_wanted_runs_are_those_of_a_member_that_wants_all(programs, batched):
+    programs = make_programs(batched=True) if batched else programs
+    tasks = [make_task(0), make_task(1)]
+    everything = trained(programs, tasks)
+    some = trained(programs, [tasks[0]._replace(wanted=SOME), tasks[1]])
+    chex.assert_trees_all_equal(runs(some[0], SOME), runs(everything[0], SOME))
+    chex.assert_trees_all_equal(some[1], everything[1])
+
+
+def test_a_run_that_is_not_wanted_stays_where_it_began(programs):
+    task = make_task(0, wanted=SOME)
+    one = trained(programs, [task])[0]
+    for epochs in (one.best_epoch, one.stopped_epoch, one.diverged_epoch, one.best_step):
+        assert epochs[1] == 0
+    np.testing.assert_array_equal(one.parameters[1], task.initial)
+    assert np.all(np.isnan(one.validation_nll[1]))
+    chex.assert_tree_all_finite(one.validation_nll[SOME])
+    expected = MODEL.logits(task.initial, task.inputs)
+    np.testing.assert_allclose(one.logits[1], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_it_is_reported_as_stopped_from_the_first_epoch(programs):
+    seen = []
+    train(programs, [make_task(0, wanted=SOME)], 2, lambda epoch, stopped: seen.append(stopped))
+    assert [stopped.tolist() for stopped in seen] == [[[False, True, False]]] * 2
+
+
+def test_a_group_that_wants_nothing_ends_at_once(programs):
+    seen = []
+    train(programs, [make_task(0, wanted=NONE)], 30, lambda epoch, stopped: seen.append(epoch))
+    assert seen == [1]
+
+
+def test_a_run_that_is_not_wanted_takes_no_step():
+    steps = Counter()
+
+    def counted(name):
+        def make(stats):
+            def loss(logits, labels, annealing):
+                jax.debug.callback(lambda: steps.update([name]))
+                return jnp.sum(logits**2, axis=-1)
+
+            return loss
+
+        return LossSpec(name, name, "Tests", make)
+
+    programs = make_programs(tuple(map(counted, "abc")))
+    trained(programs, [make_task(0, wanted=SOME), make_task(1, wanted=NONE)])
+    jax.effects_barrier()
+    assert steps == {"a": EPOCHS * 3, "c": EPOCHS * 3}
+    trained(programs, [make_task(0), make_task(1, wanted=SOME)])  # the counter does count
+    jax.effects_barrier()
+    assert steps == {"a": 3 * EPOCHS * 3, "b": EPOCHS * 3, "c": 3 * EPOCHS * 3}

@@ -1,11 +1,11 @@
 """Figures: each draws frames of records or logits, and returns the files it wrote."""
 
+from experiments.figures.clean_models import attacks, calibration, natural_corruption
 from experiments.figures.diagnostics import calibration_gradients, longtail_details, optimization
 from experiments.figures.legend import legend
 from experiments.figures.noise import noise_accuracy, reliability
 from experiments.figures.noise_details import noise_confusions, noise_nll_confidence
 from experiments.figures.overview import clean_ranks, metric_heatmaps
-from experiments.figures.probes import attacks, calibration, natural_corruption
 from experiments.figures.studies import ablations, longtail, lr_sensitivity
 
 __all__ = [

@@ -10,7 +10,7 @@ import base64
 from html import escape
 from pathlib import Path
 
-from experiments.report import findings
+from experiments.report import conclusions
 from experiments.report.gather import Results
 from experiments.report.paper_figures import Figure
 from experiments.report.paper_tables import Table
@@ -24,7 +24,7 @@ def write(
     results: Results, tables: dict[str, Table], figures: dict[str, Figure], out: Path
 ) -> Path:
     """Write the page and return its path."""
-    found = findings.sentences(results)
+    found = conclusions.sentences(results)
     target = out / "index.html"
     target.write_text(html(found, tables, figures), encoding="utf-8")
     return target

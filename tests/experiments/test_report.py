@@ -9,7 +9,7 @@ from experiments.engine import jobs
 from experiments.engine.session import Session
 from experiments.report import (
     __main__ as report,
-    findings,
+    conclusions,
     gather,
     page,
     paper_tables,
@@ -76,7 +76,7 @@ def test_a_second_report_trains_nothing(results, reported):
 
 
 def test_the_findings_are_computed(results):
-    said = findings.sentences(results)
+    said = conclusions.sentences(results)
     assert "calibration, not independent evidence" in said[0]
     frame = results.longtail["early stopping"]
     mean = frame[frame["loss"] == "ce"]["balanced_accuracy"].mean()
@@ -92,13 +92,13 @@ def test_the_words_change_with_the_numbers(results):
         stopped = results.longtail[names[0]]["balanced_accuracy"].astype(float)
         changed = free.assign(balanced_accuracy=stopped + gain)
         found = results._replace(longtail={**results.longtail, names[1]: changed})
-        assert words in findings.early_stopping(found)
+        assert words in conclusions.early_stopping(found)
 
 
 def test_a_finding_without_its_losses_is_left_out(results):
     frame = results.noise["digits"]
     without = frame[frame["loss"] != "ce"]
-    assert findings.noise(results._replace(noise={"digits": without})) is None
+    assert conclusions.noise(results._replace(noise={"digits": without})) is None
 
 
 def test_the_page_names_every_label_and_command(reported):

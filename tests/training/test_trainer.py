@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from pgeom.training.mlp import dropout_masks
 
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec

@@ -1,4 +1,4 @@
-"""Figures of calibration and of perturbed inputs."""
+"""Figures of models trained on clean digits: calibration, corrupted and attacked inputs."""
 
 from pathlib import Path
 

@@ -82,7 +82,7 @@ def penalised_regret(F: Generator, p, eta, penalty: Penalty, *, beta) -> jax.Arr
     return bregman_divergence(F)(eta, p) + beta * expected_penalty(p, eta, penalty)
 
 
-def safe_step(found: Envelope, lipschitz, penalty: Penalty, *, beta) -> jax.Array:
+def safe_step(found: Envelope, lipschitz, penalty: Penalty, *, beta) -> jax.Array | float:
     """1/(M + √2 L_H + β(1/(2ν) + 1/(2τ))): one over the largest curvature of the objective."""
     return 1 / (found.M + math.sqrt(2) * lipschitz + beta * _penalty_curvature(penalty))
 

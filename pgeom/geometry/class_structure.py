@@ -60,7 +60,7 @@ def centroid_graph(centroids: jax.Array | np.ndarray) -> jax.Array:
     return weights / jnp.max(jnp.sum(weights, axis=1))
 
 
-def laplacian(weights: jax.Array) -> jax.Array:
+def laplacian(weights: jax.Array | np.ndarray) -> jax.Array:
     """L_G = Diag(W1) − W, positive semidefinite, of symmetric nonnegative weights `[K, K]`."""
     weights = jnp.asarray(weights)
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
@@ -80,7 +80,7 @@ def tail_diagonal(counts: jax.Array | np.ndarray) -> jax.Array:
 
 
 def capm_matrix(
-    stats: ClassStats, *, lam, gamma, delta, low_rank: jax.Array, mean_curvature=None
+    stats: ClassStats, *, lam, gamma, delta, low_rank: jax.Array | np.ndarray, mean_curvature=None
 ) -> jax.Array:
     """A = λI + BBᵀ + γL_G + δD_tail, Eq. (capm-matrix).
 

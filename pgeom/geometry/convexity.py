@@ -114,7 +114,7 @@ def _confirmed(F, pairs: _Pairs, negative: np.ndarray, precision: float):
     real = np.flatnonzero(pairs.divergence[chosen] < -rounding)
     if len(real) == 0:
         return None
-    return pairs.witness(chosen[real[0]]), float(rounding[real[0]])
+    return pairs.witness(int(chosen[real[0]])), float(rounding[real[0]])
 
 
 def _rounding_errors(F, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "docs/guide.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/guide.md"]
 
 
 def blocks(text: str) -> list[tuple[int, str]]:

@@ -131,7 +131,6 @@ def _long_tail() -> Dataset:
     return from_arrays("long-tail", features, labels, "long-tail-30")
 
 
-PAPER = ("breast-cancer", "digits", "confusion", "long-tail")
 BUILT_IN: dict[str, Callable[[], Dataset]] = {
     "digits": _digits,
     "breast-cancer": _breast_cancer,

@@ -28,7 +28,10 @@ Vectors: TypeAlias = Shaped[ArrayLike, "*batch K"]
 Numbers: TypeAlias = ArrayLike | Sequence[Any]
 """Anything that NumPy makes an array of numbers."""
 
-Point: TypeAlias = Float[Array | np.ndarray, " K"]
+AnyArray: TypeAlias = Array | np.ndarray
+"""An array of JAX, or one of NumPy that JAX will take."""
+
+Point: TypeAlias = Float[AnyArray, " K"]
 """A point of the simplex."""
 
 Labels: TypeAlias = Numbers
@@ -70,8 +73,8 @@ class ClassStats(NamedTuple):
       centroids: the mean standardised input for each observed label.
     """
 
-    counts: Float[Array | np.ndarray, " K"]
-    centroids: Float[Array | np.ndarray, "K d"]
+    counts: Float[AnyArray, " K"]
+    centroids: Float[AnyArray, "K d"]
 
 
 class Annealing(NamedTuple):

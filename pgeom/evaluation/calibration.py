@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from pgeom.evaluation.batch import Values, align
+from pgeom.types import AnyArray
 
 # Bounds of log T once the mean range of the logits is 1. Colder than the first, every softmax is
 # one-hot; hotter than the second, float32 cannot tell the slope of the NLL from its value at T = ∞.
@@ -70,7 +70,7 @@ def fit_temperature(logits: Values, labels: Values) -> Temperature:
 
 
 def rescale(
-    logits: Float[Array | np.ndarray, "*runs n K"], temperature: ArrayLike
+    logits: Float[AnyArray, "*runs n K"], temperature: ArrayLike
 ) -> Float[Array, "*runs n K"]:
     """The logits at a temperature, z / T.
 

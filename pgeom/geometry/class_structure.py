@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Num
 
 from pgeom import edge
-from pgeom.types import ClassStats, Numbers
+from pgeom.types import AnyArray, ClassStats, Numbers
 
 
 def class_stats(features: Numbers, labels: Numbers, K: int) -> ClassStats:
@@ -42,7 +42,7 @@ def class_stats(features: Numbers, labels: Numbers, K: int) -> ClassStats:
     return ClassStats(counts, xp.dot(members.T, x) / counts[:, None])
 
 
-def centroid_graph(centroids: Float[Array | np.ndarray, "K d"]) -> Float[Array, "K K"]:
+def centroid_graph(centroids: Float[AnyArray, "K d"]) -> Float[Array, "K K"]:
     """Symmetric nonnegative weights between classes, exp(−d²/median d²), normalised.
 
     d is the distance between two centroids, the median is over pairs of classes, the diagonal is

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from pgeom.geometry import simplex
-from pgeom.types import Generator
+from pgeom.types import AnyArray, Generator
 
 DENSE = 32  # classes up to which the Hessian is a matrix
 STEPS = 24  # of a Lanczos iteration, by default
@@ -26,12 +26,12 @@ STEPS = 24  # of a Lanczos iteration, by default
 class Extremes(NamedTuple):
     """m ≤ m_T ≤ M_T ≤ M at a point, and unit tangent vectors of m_T and M_T; or arrays of these."""
 
-    m: Float[Array | np.ndarray, "*batch"]
-    M: Float[Array | np.ndarray, "*batch"]
-    m_tangent: Float[Array | np.ndarray, "*batch"]
-    M_tangent: Float[Array | np.ndarray, "*batch"]
-    flattest: Float[Array | np.ndarray, "*batch K"]
-    steepest: Float[Array | np.ndarray, "*batch K"]
+    m: Float[AnyArray, "*batch"]
+    M: Float[AnyArray, "*batch"]
+    m_tangent: Float[AnyArray, "*batch"]
+    M_tangent: Float[AnyArray, "*batch"]
+    flattest: Float[AnyArray, "*batch K"]
+    steepest: Float[AnyArray, "*batch K"]
 
 
 def extremes(F: Generator, p: Float[Array, " K"], *, steps: int = STEPS) -> Extremes:

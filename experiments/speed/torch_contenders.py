@@ -153,7 +153,8 @@ def _logits(parameters, x, dropout=0.0):
 
 def _clip(parameters, most: float) -> None:
     """Each run's gradient to the norm that one run is allowed."""
-    squares = sum(value.grad.square().sum((1, 2)) for value in parameters)
+    zero = torch.zeros(())
+    squares = sum((value.grad.square().sum((1, 2)) for value in parameters), zero)
     factor = (most / (squares.sqrt() + 1e-6)).clamp(max=1)[:, None, None]
     for value in parameters:
         value.grad *= factor

@@ -25,6 +25,7 @@ from sklearn import datasets
 
 from pgeom.data.regimes import Regime
 from pgeom.frontend.names import choose
+from pgeom.types import Numbers
 
 REGIMES = "clean symmetric-20 symmetric-40"  # of a dataset that names none
 
@@ -65,7 +66,7 @@ class Dataset:
         return content.hexdigest()
 
 
-def from_arrays(name: str, features, labels, regimes: str = REGIMES) -> Dataset:
+def from_arrays(name: str, features: Numbers, labels: Numbers, regimes: str = REGIMES) -> Dataset:
     """A dataset of your own arrays, checked and copied.
 
     Args:
@@ -74,9 +75,9 @@ def from_arrays(name: str, features, labels, regimes: str = REGIMES) -> Dataset:
       labels: `[n]` integers; with K − 1 the largest, each of 0 … K−1 occurs, and K ≥ 2.
       regimes: those it is studied under by default, separated by spaces.
     """
-    features = _checked_features(np.asarray(features))
-    labels = _checked_labels(np.asarray(labels), len(features))
-    return Dataset(name, features, labels, tuple(map(Regime.parse, regimes.split())))
+    checked = _checked_features(np.asarray(features))
+    classes = _checked_labels(np.asarray(labels), len(checked))
+    return Dataset(name, checked, classes, tuple(map(Regime.parse, regimes.split())))
 
 
 def load(name: str) -> Dataset:
@@ -90,11 +91,12 @@ def _made(build: Callable[[], Dataset]) -> Dataset:
 
 
 def _breast_cancer() -> Dataset:
-    return from_arrays("breast-cancer", *datasets.load_breast_cancer(return_X_y=True))
+    features, labels = map(np.asarray, datasets.load_breast_cancer(return_X_y=True))
+    return from_arrays("breast-cancer", features, labels)
 
 
 def _digits() -> Dataset:
-    pixels, labels = datasets.load_digits(return_X_y=True)
+    pixels, labels = map(np.asarray, datasets.load_digits(return_X_y=True))
     return from_arrays("digits", pixels / 16.0, labels, f"{REGIMES} pair-flip-40")
 
 
@@ -140,7 +142,7 @@ BUILT_IN: dict[str, Callable[[], Dataset]] = {
 PAPER = ("digits", "breast-cancer", "confusion", "long-tail")
 
 
-def _checked_features(features: np.ndarray) -> np.ndarray:
+def _checked_features(features: np.ndarray) -> Float64[np.ndarray, "n d"]:
     if features.dtype.kind not in "fiu":
         raise ValueError(f"features must be real numbers, got dtype {features.dtype}")
     if features.ndim != 2 or features.size == 0:
@@ -153,7 +155,7 @@ def _checked_features(features: np.ndarray) -> np.ndarray:
     return _frozen(features.astype(np.float64))
 
 
-def _checked_labels(labels: np.ndarray, length: int) -> np.ndarray:
+def _checked_labels(labels: np.ndarray, length: int) -> Int32[np.ndarray, " n"]:
     if labels.dtype.kind not in "iu":
         raise ValueError(f"labels must be integers, got dtype {labels.dtype}")
     if labels.shape != (length,):

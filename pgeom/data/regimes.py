@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Int
 
 from pgeom.data import label_noise, long_tail, splits
 from pgeom.data.label_noise import NoisyLabels
@@ -32,16 +33,24 @@ class Kind(NamedTuple):
     is_noise: bool
 
 
-def _noise(corrupt: Callable) -> Kind:
+Corrupt = Callable[[Int[np.ndarray, " n"], float, int, np.random.Generator], NoisyLabels]
+"""`corrupt(labels, rate, K, rng)`."""
+
+
+def _noise(corrupt: Corrupt) -> Kind:
     """Label noise, of which the level is a percentage."""
     return Kind(lambda raw, level, K, rng: _corrupted(raw, corrupt, level, K, rng), 100, True)
 
 
-def _corrupted(raw, corrupt, level, K, rng):
+def _corrupted(
+    raw: RawSplit, corrupt: Corrupt, level: int, K: int, rng: np.random.Generator
+) -> tuple[RawSplit, NoisyLabels]:
     return raw, corrupt(raw.train.labels, level / 100, K, rng)
 
 
-def _thin(raw: RawSplit, level: int, K: int, rng) -> tuple[RawSplit, NoisyLabels]:
+def _thin(
+    raw: RawSplit, level: int, K: int, rng: np.random.Generator
+) -> tuple[RawSplit, NoisyLabels]:
     kept = long_tail.subsample(raw.train.labels, K, level, rng)
     thinned = raw._replace(train=splits.take(raw.train, kept))
     return _corrupted(thinned, label_noise.symmetric, 0, K, rng)
@@ -68,7 +77,7 @@ class Regime:
     kind: str
     level: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise _unknown("kind of regime", self.kind, nearest(self.kind, KINDS))
         if self.kind == CLEAN and self.level:
@@ -107,7 +116,7 @@ class Partition(NamedTuple):
     noise: NoisyLabels
 
 
-def partition(dataset, regime: Regime, seed: int) -> Partition:
+def partition(dataset: splits.Dataset, regime: Regime, seed: int) -> Partition:
     """The partition of a dataset under a regime with a seed."""
     rng = stream("noise", dataset.name, str(regime), seed)
     raw = splits.split(dataset, seed)

@@ -8,16 +8,21 @@
 (5, 10)
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Float32
 
-Masks = tuple[jax.Array, jax.Array]  # of the hidden layers, `[n, width]` each
+from pgeom.types import AnyArray
+
+Masks = tuple[Bool[AnyArray, "n width"], Bool[AnyArray, "n width"]]  # of the hidden layers
 
 
 class DenseLayers(nn.Module):
@@ -31,7 +36,9 @@ class DenseLayers(nn.Module):
     scale: float  # of the units that are kept
 
     @nn.compact
-    def __call__(self, x: jax.Array, masks: Masks | None = None) -> jax.Array:
+    def __call__(
+        self, x: Float[AnyArray, "n d"], masks: Masks | None = None
+    ) -> Float[Array, "n K"]:
         for layer in range(2):  # the paper does not state that both layers have dropout
             x = nn.Dense(self.width)(x)
             if masks is None:
@@ -76,11 +83,11 @@ class MLP:
         return DenseLayers(self.width, self.classes, 1 / (1 - self.dropped / 2**16))
 
     @cached_property
-    def _shapes(self):
+    def _shapes(self) -> Mapping[str, Any]:
         return jax.eval_shape(self.layers.init, jax.random.key(0), jnp.zeros((1, self.inputs)))
 
     @cached_property
-    def _unravel(self):
+    def _unravel(self) -> Callable[[Float[Array, " P"]], Mapping[str, Any]]:
         return ravel_pytree(
             jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), self._shapes)
         )[1]
@@ -89,11 +96,16 @@ class MLP:
     def size(self) -> int:
         return sum(leaf.size for leaf in jax.tree.leaves(self._shapes))
 
-    def logits(self, parameters: jax.Array, x: jax.Array, masks: Masks | None = None) -> jax.Array:
-        """Logits `[n, K]` of inputs `[n, d]`, with dropout masks while training."""
-        return self.layers.apply(self._unravel(parameters), x, masks)
+    def logits(
+        self,
+        parameters: Float[AnyArray, " P"],
+        x: Float[AnyArray, "n d"],
+        masks: Masks | None = None,
+    ) -> Float[Array, "n K"]:
+        """The logits, with dropout masks while training."""
+        return self.layers.bind(self._unravel(jnp.asarray(parameters)))(x, masks)
 
-    def initial(self, rng: np.random.Generator) -> np.ndarray:
+    def initial(self, rng: np.random.Generator) -> Float32[np.ndarray, " P"]:
         """Weights and biases uniform in ±1/√fan_in, as one vector.
 
         The paper does not state its initialisation; Flax's own gives other tables. On the host,

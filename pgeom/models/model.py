@@ -5,16 +5,19 @@ vector, so that an optimiser step is a handful of fused operations.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Float32
 
+from pgeom.types import AnyArray
+
 Masks = Any
 """A pytree of arrays `[n, ...]`: whatever a model draws for n examples while it is trained."""
 
 
+@runtime_checkable
 class Model(Protocol):
     """A network of fixed shape. Equal models are hashable and compile once."""
 
@@ -47,7 +50,7 @@ class Model(Protocol):
         ...
 
     def logits(
-        self, parameters: Float[Array, " P"], x: Float[Array, "n d"], masks: Masks = None
+        self, parameters: Float[AnyArray, " P"], x: Float[AnyArray, "n d"], masks: Masks = None
     ) -> Float[Array, "n K"]:
         """Logits, with masks while training and without them afterwards."""
         ...

@@ -14,6 +14,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Bool
 
 from experiments.engine.study import Cell, Study
 from pgeom.data import regimes
@@ -42,13 +43,13 @@ def cell_stream(name: str, study: Study, cell: Cell, *more: int) -> np.random.Ge
     return regimes.stream(name, study.dataset.name, str(cell.regime), cell.seed, *more)
 
 
-def prepare(study: Study, cell: Cell, wanted: np.ndarray | None = None) -> PreparedCell:
+def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = None) -> PreparedCell:
     """Split, thin or corrupt, standardise, and draw the random streams of a cell.
 
     Args:
       study: to which the cell belongs.
       cell: a regime and a seed.
-      wanted: `[L]`, which losses to train; all of them by default.
+      wanted: which losses to train; all of them by default.
     """
     split, noise = regimes.partition(study.dataset, cell.regime, cell.seed)
     training, n = study.training, len(noise.labels)
@@ -59,10 +60,10 @@ def prepare(study: Study, cell: Cell, wanted: np.ndarray | None = None) -> Prepa
         validation_x=split.validation.features,
         validation_y=split.validation.labels,
         stats=class_stats(split.train.features, noise.labels, study.dataset.num_classes),
-        learning_rate=np.float32(training.learning_rate),
-        beta0=np.float32(training.beta0),
-        horizon=np.float32(training.epochs * steps),
-        stopping=Rule(*map(np.int32, training.stopping)),
+        learning_rate=np.array(training.learning_rate, np.float32),
+        beta0=np.array(training.beta0, np.float32),
+        horizon=np.array(training.epochs * steps, np.float32),
+        stopping=Rule(*(np.array(count, np.int32) for count in training.stopping)),
         dropout=cell_stream("dropout", study, cell).integers(2**32, size=2, dtype=np.uint32),
     )
     task = Task(

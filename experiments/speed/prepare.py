@@ -44,8 +44,8 @@ def digits_job(
         seeds=seeds,
         losses=losses,
         epochs=epochs,
-        minimum=rule.minimum,
-        patience=rule.patience,
+        minimum=int(rule.minimum),
+        patience=int(rule.patience),
         batch_size=training.batch_size,
         learning_rate=training.learning_rate,
         weight_decay=training.optimiser.weight_decay,
@@ -76,10 +76,10 @@ def write_job(path: Path, job: Job) -> None:
     study, members = make_study(job), []
     for cell in study.cells:
         prepared = prepare(study, cell)
-        member, test = prepared.task.member, prepared.split.test
-        parts = (member.x, member.y, member.validation_x, member.validation_y)
-        matrix = np.asarray(candidates.capm_generator(member.stats).A)
-        members.append(Member(*parts, test.features, test.labels, matrix))
+        train, validation, test, *_ = prepared.split
+        matrix = np.asarray(candidates.capm_generator(prepared.task.member.stats).A)
+        observed = (train.features, prepared.noise.labels)
+        members.append(Member(*observed, *validation, *test, matrix))
     F = candidates.hpg_generator(study.model.classes)
     ridges = Ridges(*(np.asarray(getattr(F, name)) for name in Ridges._fields))
     write(path, job, Member(*map(np.stack, zip(*members, strict=True))), ridges)

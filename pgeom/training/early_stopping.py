@@ -15,13 +15,16 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from pgeom.types import AnyArray
 
 
 class Rule(NamedTuple):
     """When to stop: neither before `minimum` nor before `patience` epochs without a new best."""
 
-    minimum: int
-    patience: int
+    minimum: int | Int[AnyArray, ""]
+    patience: int | Int[AnyArray, ""]
 
 
 PAPER = Rule(minimum=12, patience=8)  # that both count from epoch one it does not state
@@ -29,13 +32,16 @@ NEVER = Rule(minimum=2**31 - 1, patience=2**31 - 1)
 
 
 class EarlyStopping(NamedTuple):
-    """`epoch` the last one seen, `best_epoch` 0 where there is none, `diverged_epoch` likewise."""
+    """The state of a run, or of a stack of them.
 
-    epoch: jax.Array
-    best_value: jax.Array
-    best_epoch: jax.Array
-    diverged_epoch: jax.Array
-    stopped: jax.Array
+    `epoch` is the last one seen; `best_epoch` is 0 where there is none, `diverged_epoch` likewise.
+    """
+
+    epoch: Int[AnyArray, "*stack"]
+    best_value: Float[AnyArray, "*stack"]
+    best_epoch: Int[AnyArray, "*stack"]
+    diverged_epoch: Int[AnyArray, "*stack"]
+    stopped: Bool[AnyArray, "*stack"]
 
 
 def start() -> EarlyStopping:
@@ -44,14 +50,16 @@ def start() -> EarlyStopping:
     return EarlyStopping(none, jnp.asarray(jnp.inf, jnp.float32), none, none, jnp.asarray(False))
 
 
-def update(state: EarlyStopping, value: jax.Array, rule: Rule) -> tuple[EarlyStopping, jax.Array]:
+def update(
+    state: EarlyStopping, value: Float[Array, ""], rule: Rule
+) -> tuple[EarlyStopping, Bool[Array, ""]]:
     """One more epoch, with its validation value; nothing happens to a run that has stopped.
 
     Returns:
       The state, and whether this epoch is a new best.
     """
     epoch = state.epoch + 1
-    improved = ~state.stopped & (value < state.best_value)
+    improved = (value < state.best_value) & ~state.stopped
     best_epoch = jnp.where(improved, epoch, state.best_epoch)
     first_bad = ~jnp.isfinite(value) & (state.diverged_epoch == 0)
     after = EarlyStopping(

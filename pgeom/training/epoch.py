@@ -19,39 +19,39 @@ from pgeom.models.model import Masks, Model
 from pgeom.training import early_stopping
 from pgeom.training.early_stopping import EarlyStopping
 from pgeom.training.settings import Optimiser
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import Annealing, AnyArray, CatalogueLoss, ClassStats
 
 
 class Member(NamedTuple):
     """What the runs of a member have in common; all of it is data, none of it is compiled in."""
 
-    x: Float[Array, "n d"]  # the training inputs
-    y: Int[Array, " n"]  # their observed labels
-    validation_x: Float[Array, "v d"]
-    validation_y: Int[Array, " v"]  # clean
+    x: Float[AnyArray, "n d"]  # the training inputs
+    y: Int[AnyArray, " n"]  # their observed labels
+    validation_x: Float[AnyArray, "v d"]
+    validation_y: Int[AnyArray, " v"]  # clean
     stats: ClassStats
-    learning_rate: Float[Array, ""]
-    beta0: Float[Array, ""]  # of APMS
-    horizon: Float[Array, ""]  # of APMS, in steps
+    learning_rate: Float[AnyArray, ""]
+    beta0: Float[AnyArray, ""]  # of APMS
+    horizon: Float[AnyArray, ""]  # of APMS, in steps
     stopping: early_stopping.Rule
-    dropout: UInt32[Array, "2"]  # key data of the stream of masks
+    dropout: UInt32[AnyArray, "2"]  # key data of the stream of masks
 
 
 class Checkpoint(NamedTuple):
     """The parameters of the best epoch and the loss state they were found in, the APMS step."""
 
-    parameters: jax.Array
-    step: jax.Array
+    parameters: Float[AnyArray, "*stack P"]
+    step: Int[AnyArray, "*stack"]
 
 
 class Run(NamedTuple):
-    """The state of a run between epochs."""
+    """The state of a run between epochs, or of a stack of runs."""
 
-    parameters: jax.Array
+    parameters: Float[AnyArray, "*stack P"]
     moments: optax.OptState
     stopping: EarlyStopping
     best: Checkpoint
-    validation_nll: jax.Array  # of the last epoch
+    validation_nll: Float[AnyArray, "*stack"]  # of the last epoch
 
 
 def start(parameters: Float[Array, " P"], optimiser: Optimiser) -> Run:
@@ -64,7 +64,7 @@ def start(parameters: Float[Array, " P"], optimiser: Optimiser) -> Run:
 
 def member_epoch(
     model: Model, losses: Sequence[LossSpec], batch_size: int, optimiser: Optimiser
-) -> Callable[[Member, jax.Array, Run], Run]:
+) -> Callable[[Member, Int[Array, " n"], Run], Run]:
     """The function that trains one epoch.
 
     Args:
@@ -79,11 +79,11 @@ def member_epoch(
     """
     step_direction = optimiser.transformation().update
 
-    def epoch(member: Member, order: jax.Array, runs: Run) -> Run:
+    def epoch(member: Member, order: Int[Array, " n"], runs: Run) -> Run:
         heads = [logit_gradient(loss.build(member.stats)) for loss in losses]
         # every run that has not stopped is at one epoch: they share this epoch's masks
         number = jnp.max(runs.stopping.epoch)
-        key = jax.random.fold_in(jax.random.wrap_key_data(member.dropout), number)
+        key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(member.dropout)), number)
         masks = model.masks(key, order.shape[0])
         batches = _batches(member.x[order], member.y[order], masks, batch_size)
         steps, rows = batches.y.shape
@@ -99,7 +99,10 @@ def member_epoch(
                 slopes = jax.lax.switch(index, heads, logits, batch.y, annealing)
                 (gradient,) = pull_back(slopes / batch.size)
                 direction, moments = step_direction(gradient, moments, parameters)
-                return (parameters - member.learning_rate * direction, moments), None
+                parameters = jax.tree.map(
+                    lambda w, slope: w - member.learning_rate * slope, parameters, direction
+                )
+                return (parameters, moments), None
 
             carry = (run.parameters, run.moments)
             carry, _ = jax.lax.scan(step, carry, (jnp.arange(steps), batches))
@@ -116,21 +119,23 @@ def member_epoch(
     return epoch
 
 
-def logit_gradient(loss):
+def logit_gradient(
+    loss: CatalogueLoss,
+) -> Callable[[Float[Array, "n K"], Int[Array, " n"], Annealing], Float[Array, "n K"]]:
     """The gradient of each example's loss in its logits: all that a head has to give."""
     return jax.grad(lambda logits, y, annealing: jnp.sum(loss(logits, y, annealing)))
 
 
 class _Batch(NamedTuple):
-    """The rows of one step, of which the first `size` are examples."""
+    """The rows of one step, of which the first `size` are examples, or of a stack of steps."""
 
-    x: jax.Array  # [B, d]
-    y: jax.Array  # [B]
+    x: Float[Array, "*steps B d"]
+    y: Int[Array, "*steps B"]
     masks: Masks
-    size: jax.Array  # of x's dtype, to divide by
+    size: Float[Array, "*steps"]  # of x's dtype, to divide by
 
 
-def _batches(x, y, masks, batch_size: int) -> _Batch:
+def _batches(x: Float[Array, "n d"], y: Int[Array, " n"], masks: Masks, batch_size: int) -> _Batch:
     """An epoch's data cut in batches, stacked; the last one is padded with zeros."""
     n = x.shape[0]
     rows = min(batch_size, n)
@@ -141,10 +146,13 @@ def _batches(x, y, masks, batch_size: int) -> _Batch:
         return jnp.pad(array, widths).reshape(steps, rows, *array.shape[1:])
 
     sizes = jnp.minimum(rows, n - rows * jnp.arange(steps)).astype(x.dtype)
-    return _Batch(*jax.tree.map(stacked, (x, y, masks)), sizes)
+    x, y, masks = jax.tree.map(stacked, (x, y, masks))
+    return _Batch(x, y, masks, sizes)
 
 
-def _logits(model: Model, parameters, batch: _Batch, last: int) -> jax.Array:
+def _logits(
+    model: Model, parameters: Float[Array, " P"], batch: _Batch, last: int
+) -> Float[Array, "B K"]:
     """Logits `[B, K]` of a batch.
 
     The last batch of an epoch, smaller by far, goes through the model alone, without its
@@ -166,7 +174,14 @@ def _logits(model: Model, parameters, batch: _Batch, last: int) -> jax.Array:
     return jax.lax.cond(batch.size < rows, last_batch, full_batch, parameters)
 
 
-def _judge(model: Model, member: Member, run: Run, parameters, moments, step) -> Run:
+def _judge(
+    model: Model,
+    member: Member,
+    run: Run,
+    parameters: Float[Array, " P"],
+    moments: optax.OptState,
+    step: Int[Array, ""],
+) -> Run:
     """Close an epoch: validation NLL, early stopping, and the checkpoint of a new best."""
     logits = model.logits(parameters, member.validation_x)
     nll = jnp.mean(cross_entropy(logits, member.validation_y))

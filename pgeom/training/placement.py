@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.typing import DTypeLike
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
@@ -52,10 +54,10 @@ class Task(NamedTuple):
     """
 
     member: Member
-    initial: np.ndarray
-    order: Callable[[int], np.ndarray]
-    inputs: np.ndarray
-    wanted: np.ndarray
+    initial: Float[np.ndarray, " P"]
+    order: Callable[[int], Int[np.ndarray, " n"]]
+    inputs: Float[np.ndarray, "m d"]
+    wanted: Bool[np.ndarray, " L"]
 
 
 class Sizes(NamedTuple):
@@ -86,32 +88,44 @@ def member_bytes(setup: Setup, sizes: Sizes) -> int:
     return working + 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
 
 
-def shapes(setup: Setup, sizes: Sizes, sharding: NamedSharding):
+def shapes(
+    setup: Setup, sizes: Sizes, sharding: NamedSharding
+) -> tuple[Member, jax.ShapeDtypeStruct, Run, jax.ShapeDtypeStruct]:
     """The shapes of a group's members, orders, runs and inputs."""
-    d, K = setup.model.inputs, setup.model.classes
-    n, v, m = sizes
 
-    def shape(*dimensions, dtype=jnp.float32):
-        return jax.ShapeDtypeStruct((setup.group_size, *dimensions), dtype, sharding=sharding)
+    def stacked(leaf: jax.ShapeDtypeStruct, *inner: int) -> jax.ShapeDtypeStruct:
+        dimensions = (setup.group_size, *inner, *leaf.shape)
+        return jax.ShapeDtypeStruct(dimensions, leaf.dtype, sharding=sharding)
 
-    whole = shape(dtype=jnp.int32)
-    members = Member(
-        x=shape(n, d),
-        y=shape(n, dtype=jnp.int32),
-        validation_x=shape(v, d),
-        validation_y=shape(v, dtype=jnp.int32),
-        stats=ClassStats(shape(K), shape(K, d)),
-        learning_rate=shape(),
-        beta0=shape(),
-        horizon=shape(),
-        stopping=early_stopping.Rule(whole, whole),
-        dropout=shape(2, dtype=jnp.uint32),
-    )
     parameters = jax.ShapeDtypeStruct((setup.model.size,), jnp.float32)
     run = jax.eval_shape(lambda p: one_epoch.start(p, setup.optimiser), parameters)
-    losses = len(setup.losses)
-    runs = jax.tree.map(lambda leaf: shape(losses, *leaf.shape, dtype=leaf.dtype), run)
-    return members, shape(n, dtype=jnp.int32), runs, shape(m, d)
+    member = jax.eval_shape(lambda: _blank_member(setup.model, sizes))
+    order = jax.ShapeDtypeStruct((sizes.train,), jnp.int32)
+    inputs = jax.ShapeDtypeStruct((sizes.inputs, setup.model.inputs), jnp.float32)
+    runs = jax.tree.map(lambda leaf: stacked(leaf, len(setup.losses)), run)
+    return jax.tree.map(stacked, member), stacked(order), runs, stacked(inputs)
+
+
+def _blank_member(model: Model, sizes: Sizes) -> Member:
+    """A member of zeros."""
+    d, K = model.inputs, model.classes
+    n, v, _ = sizes
+
+    def zeros(*dimensions: int, dtype: DTypeLike = jnp.float32) -> Array:
+        return jnp.zeros(dimensions, dtype)
+
+    return Member(
+        x=zeros(n, d),
+        y=zeros(n, dtype=jnp.int32),
+        validation_x=zeros(v, d),
+        validation_y=zeros(v, dtype=jnp.int32),
+        stats=ClassStats(zeros(K), zeros(K, d)),
+        learning_rate=zeros(),
+        beta0=zeros(),
+        horizon=zeros(),
+        stopping=early_stopping.Rule(zeros(dtype=jnp.int32), zeros(dtype=jnp.int32)),
+        dropout=zeros(2, dtype=jnp.uint32),
+    )
 
 
 class Group(NamedTuple):
@@ -119,8 +133,8 @@ class Group(NamedTuple):
 
     members: Member
     runs: Run
-    inputs: jax.Array
-    orders: Callable[[int], jax.Array]
+    inputs: Float[Array, "members m d"]
+    orders: Callable[[int], Int[Array, "members n"]]
 
 
 def assemble(tasks: Sequence[Task], setup: Setup, sharding: NamedSharding) -> Group:
@@ -165,7 +179,7 @@ def _first_runs(blank: Run, task: Task) -> Run:
     return runs._replace(stopping=runs.stopping._replace(stopped=~task.wanted))
 
 
-def fetch(value: jax.Array) -> np.ndarray:
+def fetch(value: Shaped[Array, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
     """An array of a group on this host, also where other processes hold parts of it."""
     if value.is_fully_addressable:
         return np.asarray(value)

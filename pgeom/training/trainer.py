@@ -16,11 +16,12 @@ from typing import NamedTuple
 import jax
 import numpy as np
 from jax.sharding import NamedSharding
+from jaxtyping import Array, Bool, Float, Int
 
 from pgeom.compilation import CPU_OPTIONS, supported
 from pgeom.training import epoch as one_epoch
 from pgeom.training.early_stopping import EarlyStopping
-from pgeom.training.epoch import Checkpoint
+from pgeom.training.epoch import Checkpoint, Member, Run
 from pgeom.training.placement import (
     Setup,
     Sizes,
@@ -30,18 +31,23 @@ from pgeom.training.placement import (
     shapes,
     shard_members,
 )
+from pgeom.types import AnyArray
 
 
 class Trained(NamedTuple):
     """The L runs of a member, from their best checkpoints."""
 
-    parameters: np.ndarray  # [L, P]
-    best_step: np.ndarray  # [L], the loss state that goes with the parameters
-    best_epoch: np.ndarray  # [L]; 0 where no epoch had a finite validation NLL
-    stopped_epoch: np.ndarray  # [L]
-    diverged_epoch: np.ndarray  # [L]; 0 where none
-    validation_nll: np.ndarray  # [L, epochs], NaN after a run has stopped
-    logits: np.ndarray  # [L, m, K], of the task's inputs
+    parameters: Float[np.ndarray, "L P"]
+    best_step: Int[np.ndarray, " L"]  # the loss state that goes with the parameters
+    best_epoch: Int[np.ndarray, " L"]  # 0 where no epoch had a finite validation NLL
+    stopped_epoch: Int[np.ndarray, " L"]
+    diverged_epoch: Int[np.ndarray, " L"]  # 0 where none
+    validation_nll: Float[np.ndarray, "L epochs"]  # NaN after a run has stopped
+    logits: Float[np.ndarray, "L m K"]  # of the task's inputs
+
+
+Outcome = tuple[Bool[Array, "members L"], Float[Array, "members L"]]
+"""Of an epoch: which runs have stopped, and the validation NLL of each."""
 
 
 class Programs(NamedTuple):
@@ -49,8 +55,8 @@ class Programs(NamedTuple):
 
     setup: Setup
     sharding: NamedSharding
-    epoch: Callable
-    predict: Callable
+    epoch: Callable[[Member, Int[Array, "members n"], Run], tuple[Run, Outcome]]
+    predict: Callable[[Float[AnyArray, "members L P"], Array], Float[Array, "members L m K"]]
     compile_seconds: float
 
 
@@ -89,7 +95,7 @@ def train(
     programs: Programs,
     tasks: Sequence[Task],
     epochs: int,
-    on_epoch: Callable[[int, np.ndarray], None] = lambda epoch, stopped: None,
+    on_epoch: Callable[[int, Bool[np.ndarray, "tasks L"]], None] = lambda epoch, stopped: None,
 ) -> list[Trained]:
     """Train a group: every task with the losses it wants.
 
@@ -122,14 +128,20 @@ def train(
     return [_trained(best, stopping, nll, logits, place) for place in range(len(tasks))]
 
 
-def _trained(best: Checkpoint, stopping: EarlyStopping, nll, logits, place) -> Trained:
+def _trained(
+    best: Checkpoint,
+    stopping: EarlyStopping,
+    nll: Float[np.ndarray, "members L epochs"],
+    logits: Float[np.ndarray, "members L m K"],
+    place: int,
+) -> Trained:
     after = np.arange(1, nll.shape[-1] + 1) > stopping.epoch[place][:, None]
     return Trained(
-        parameters=best.parameters[place],
-        best_step=best.step[place],
-        best_epoch=stopping.best_epoch[place],
-        stopped_epoch=stopping.epoch[place],
-        diverged_epoch=stopping.diverged_epoch[place],
+        parameters=np.asarray(best.parameters[place]),
+        best_step=np.asarray(best.step[place]),
+        best_epoch=np.asarray(stopping.best_epoch[place]),
+        stopped_epoch=np.asarray(stopping.epoch[place]),
+        diverged_epoch=np.asarray(stopping.diverged_epoch[place]),
         validation_nll=np.where(after, np.nan, nll[place]),
         logits=logits[place],
     )

@@ -56,7 +56,7 @@ def make_probed(options: Options, losses: tuple[str, ...]) -> Study:
 def probe(predict: Predict, test: TestPart, key: jax.Array) -> dict[str, jax.Array]:
     """The accuracy of a run under each perturbation, and its mean input-gradient norm."""
     mean, scale = test.mean[None], test.scale[None]
-    pixels, labels = jnp.clip(test.features * scale + mean, 0, 1), test.labels
+    pixels, labels = jnp.clip(test.features * scale + mean, 0, 1), jnp.asarray(test.labels)
 
     def model(x):
         return predict((x - mean) / scale)

@@ -14,6 +14,7 @@ True
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import numpy as np
@@ -31,12 +32,12 @@ def digest(*parts: object) -> str:
     return content.hexdigest()
 
 
-def fingerprint(function: Callable, *arguments) -> str:
+def fingerprint(function: Callable, *arguments: Any) -> str:
     """A hash of what `function` computes for arguments of these shapes and dtypes."""
     return digest(jax.make_jaxpr(function)(*arguments))
 
 
-def _pieces(value) -> Iterator[bytes]:
+def _pieces(value: object) -> Iterator[bytes]:
     """The value as bytes, piece by piece, in an order that depends on nothing else."""
     if isinstance(value, ClosedJaxpr):
         yield from _jaxpr_pieces(value.jaxpr)

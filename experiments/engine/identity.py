@@ -7,14 +7,14 @@ recorded with each run, and reported where they differ.
 
 from dataclasses import asdict
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float32
 
 from experiments.engine.fingerprint import digest, fingerprint
-from experiments.engine.measures import example_shapes
+from experiments.engine.measures import Measure, blank_test
 from experiments.engine.study import Cell, Study
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
@@ -54,7 +54,7 @@ def identify(study: Study) -> StudyIdentity:
     return StudyIdentity({**hashes, "precision": now}, tuple(value[:LENGTH] for value in losses))
 
 
-def describe(study: Study) -> dict[str, dict]:
+def describe(study: Study) -> dict[str, dict[str, Any]]:
     """The parts of a study by their hashes, for a reader of the manifest."""
     identity, dataset = identify(study), study.dataset
     examples, features = dataset.features.shape
@@ -73,8 +73,9 @@ def describe(study: Study) -> dict[str, dict]:
 
 def precision() -> str:
     """The precision that JAX computes in."""
-    products = jax.config.jax_default_matmul_precision or "default"
-    return f"{'float64' if jax.config.jax_enable_x64 else 'float32'}, {products} products"
+    options = jax.config.values
+    products = options["jax_default_matmul_precision"] or "default"
+    return f"{'float64' if options['jax_enable_x64'] else 'float32'}, {products} products"
 
 
 @cache
@@ -84,12 +85,11 @@ def _loss_digest(loss: LossSpec, inputs: int, K: int, precision: str) -> str:
     def gradient(stats, logits, labels, annealing):
         return logit_gradient(loss.build(stats))(logits, labels, annealing)
 
-    number = jax.ShapeDtypeStruct((), jnp.float32)
     arguments = (
-        ClassStats(_shape(K), _shape(K, inputs)),
-        _shape(EXAMPLES, K),
-        _shape(EXAMPLES, dtype=jnp.int32),
-        Annealing(_shape(dtype=jnp.int32), number, number),
+        ClassStats(_zeros(K), _zeros(K, inputs)),
+        _zeros(EXAMPLES, K),
+        np.zeros(EXAMPLES, np.int32),
+        Annealing(np.zeros((), np.int32), _zeros(), _zeros()),
     )
     return digest(dict(loss.constants), fingerprint(gradient, *arguments), precision)
 
@@ -101,7 +101,7 @@ def _model_digest(model: Model, precision: str) -> str:
     def training(parameters, x, key):
         return model.logits(parameters, x, model.masks(key, EXAMPLES))
 
-    parameters, x = _shape(model.size), _shape(EXAMPLES, model.inputs)
+    parameters, x = _zeros(model.size), _zeros(EXAMPLES, model.inputs)
     return digest(
         fingerprint(training, parameters, x, jax.random.key(0)),
         fingerprint(model.logits, parameters, x),
@@ -118,10 +118,10 @@ def _measure_digest(study: Study, precision: str) -> str:
 
 
 @cache
-def _measured(measure, model: Model, precision: str) -> str:
-    arguments = (_shape(model.size), example_shapes(model), jax.random.key(0))
+def _measured(measure: Measure, model: Model, precision: str) -> str:
+    arguments = (_zeros(model.size), blank_test(model, EXAMPLES), jax.random.key(0))
     return digest(fingerprint(measure.one_run(model), *arguments), precision)
 
 
-def _shape(*dimensions: int, dtype=jnp.float32) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(dimensions, dtype)
+def _zeros(*dimensions: int) -> Float32[np.ndarray, "..."]:
+    return np.zeros(dimensions, np.float32)

@@ -9,11 +9,20 @@ from typing import NamedTuple
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
+from jaxtyping import Bool
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from experiments.engine.cells import PreparedCell, cell_stream, prepare
 from experiments.engine.identity import describe, identify
+from experiments.engine.measures import Fields
 from experiments.engine.records import Store
 from experiments.engine.results import member_name
 from experiments.engine.scoring import make_records
@@ -42,24 +51,29 @@ class Machine:
         return jax.process_index() == 0
 
 
-class JobStats(NamedTuple):
+@dataclass(frozen=True)
+class JobStats:
     """Seconds spent compiling and training, and how many runs were trained."""
 
     compiling: float = 0.0
     training: float = 0.0
     runs: int = 0
 
-    def __add__(self, other: "JobStats") -> "JobStats":  # type: ignore[override]
-        return JobStats(*(a + b for a, b in zip(self, other, strict=True)))
+    def __add__(self, other: "JobStats") -> "JobStats":
+        return JobStats(
+            self.compiling + other.compiling,
+            self.training + other.training,
+            self.runs + other.runs,
+        )
 
 
 class Job(NamedTuple):
-    """The missing part of a study: its cells, and which of its losses `[L]` each of them needs."""
+    """The missing part of a study: its cells, and which of its losses each of them needs."""
 
     study: Study
     store: Store
     cells: list[Cell]
-    wanted: list[np.ndarray]
+    wanted: list[Bool[np.ndarray, " L"]]
 
     @property
     def runs(self) -> int:
@@ -71,7 +85,7 @@ class Job(NamedTuple):
         pairs = zip(self.cells[part], self.wanted[part], strict=True)
         return [prepare(self.study, cell, wanted) for cell, wanted in pairs]
 
-    def write(self, prepared: PreparedCell, trained: Trained, extra_fields: dict) -> None:
+    def write(self, prepared: PreparedCell, trained: Trained, extra_fields: Fields) -> None:
         """Score and record the wanted runs of a trained cell."""
         study, cell = self.study, prepared.cell
         if study.measure is not None:
@@ -118,9 +132,9 @@ def find_missing(study: Study, store: Store) -> Job:
             seen.add(key)  # two losses of one study may be the same run
     if jax.process_count() > 1:  # others may not see the disk of the primary process
         mask = np.asarray(multihost_utils.broadcast_one_to_all(mask))
-    rows, columns = mask.any(axis=1), mask.any(axis=0)
-    losses = tuple(study.losses[column] for column in np.flatnonzero(columns))
-    cells = [cell for cell, missing in zip(study.cells, rows, strict=True) if missing]
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    losses = tuple(study.losses[column] for column in columns)
+    cells = [study.cells[row] for row in rows]
     return Job(replace(study, losses=losses), store, cells, list(mask[rows][:, columns]))
 
 
@@ -180,7 +194,14 @@ def _grouped(job: Job, programs: Programs, machine: Machine) -> JobStats:
     return JobStats(training=time.perf_counter() - begun, runs=job.runs)
 
 
-def _advance(bar: Progress, task, job: Job, first: int, epoch: int, stopped: np.ndarray) -> None:
+def _advance(
+    bar: Progress,
+    task: TaskID,
+    job: Job,
+    first: int,
+    epoch: int,
+    stopped: Bool[np.ndarray, "tasks L"],
+) -> None:
     """Show how far the group that begins with cell `first` is."""
     wanted = np.stack(job.wanted[first : first + len(stopped)])
     share = (first + len(stopped) * epoch / job.study.training.epochs) / len(job.cells)

@@ -9,14 +9,16 @@ from functools import cache
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from pgeom.data.splits import Split
 from pgeom.models.model import Model
+from pgeom.types import AnyArray
 
 Predict = Callable[[Float[Array, "n d"]], Float[Array, "n K"]]
+Fields = dict[str, Float[np.ndarray, " L"]]
+"""What was measured of L runs, by name."""
 
 
 class TestPart(NamedTuple):
@@ -24,10 +26,10 @@ class TestPart(NamedTuple):
 
     __test__ = False  # pytest takes the name for that of a test
 
-    features: Float[Array, "n d"]
-    labels: Int[Array, " n"]
-    mean: Float[Array, " d"]
-    scale: Float[Array, " d"]
+    features: Float[AnyArray, "n d"]
+    labels: Int[AnyArray, " n"]
+    mean: Float[AnyArray, " d"]
+    scale: Float[AnyArray, " d"]
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,20 @@ class Measure:
     name: str
     compute: Callable[[Predict, TestPart, jax.Array], Mapping[str, Float[Array, ""]]]
 
-    def runs(self, model: Model, parameters: np.ndarray, split: Split, seed: int) -> dict:
-        """The fields `[L]` of the runs with parameters `[L, P]`."""
+    def runs(
+        self, model: Model, parameters: Float[np.ndarray, "L P"], split: Split, seed: int
+    ) -> Fields:
+        """The fields of the L runs with these parameters."""
         test = TestPart(split.test.features, split.test.labels, split.mean, split.scale)
         fields = _program(self, model)(parameters, test, jax.random.key(seed))
         return {name: np.asarray(values) for name, values in fields.items()}
 
-    def one_run(self, model: Model) -> Callable:
-        """`(parameters [P], test, key) -> fields`."""
+    def one_run(
+        self, model: Model
+    ) -> Callable[[Float[Array, " P"], TestPart, jax.Array], Mapping[str, Float[Array, ""]]]:
+        """`(parameters, test, key) -> fields`."""
 
-        def compute(parameters, test, key):
+        def compute(parameters: Float[Array, " P"], test: TestPart, key: jax.Array):
             return self.compute(lambda x: model.logits(parameters, x), test, key)
 
         return compute
@@ -57,9 +63,7 @@ def _program(measure: Measure, model: Model) -> Callable:
     return jax.jit(jax.vmap(measure.one_run(model), in_axes=(0, None, None)))
 
 
-def example_shapes(model: Model) -> TestPart:
-    """A few test examples of the model's dimensions, as shapes."""
-    n, d = 2, model.inputs
-    vector = jax.ShapeDtypeStruct((d,), jnp.float32)
-    labels = jax.ShapeDtypeStruct((n,), jnp.int32)
-    return TestPart(jax.ShapeDtypeStruct((n, d), jnp.float32), labels, vector, vector)
+def blank_test(model: Model, n: int) -> TestPart:
+    """n test examples of the model's dimensions, all zeros: to trace a measure with."""
+    vector = np.zeros(model.inputs, np.float32)
+    return TestPart(np.tile(vector, (n, 1)), np.zeros(n, np.int32), vector, vector)

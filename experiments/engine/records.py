@@ -6,30 +6,36 @@ lines: a line means that all of its run is there.
 """
 
 import json
+import math
 import os
 import platform
+from collections.abc import Callable
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
+from typing import Any, BinaryIO, SupportsFloat
 
 import numpy as np
 
 LIBRARIES = ("pgeom", "jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn")
 
+Record = dict[str, Any]
+"""The fields of one run, as JSON has them."""
+
 
 class Store:
     """The records of a folder, by the identities of their runs."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._path = folder / "records.jsonl"
 
     @cached_property
-    def records(self) -> dict[str, dict]:
+    def records(self) -> dict[str, Record]:
         """Every record of the folder: read once, or a large job would read ever more."""
         return {record["identity"]: record for record in _read(self._path)}
 
-    def add(self, member: str, records: list[dict], arrays: dict[str, np.ndarray]) -> None:
+    def add(self, member: str, records: list[Record], arrays: dict[str, np.ndarray]) -> None:
         """Write finished runs of a member: their logits, then their lines.
 
         Args:
@@ -39,8 +45,10 @@ class Store:
         """
         path = self._logits_path(member)
         kept = self.logits(member) if path.exists() else {}
-        _replace(path, lambda file: np.savez(file, **{**kept, **arrays}))
-        lines = [{**record, "versions": versions()} for record in records]
+        # Any: as keywords they would be taken for options of `savez`, too
+        everything: dict[str, Any] = {**kept, **arrays}
+        _replace(path, lambda file: np.savez(file, **everything))
+        lines: list[Record] = [{**record, "versions": versions()} for record in records]
         _append(self._path, "".join(json.dumps(line) + "\n" for line in lines))
         self.records.update({line["identity"]: line for line in lines})
 
@@ -49,7 +57,7 @@ class Store:
         with np.load(self._logits_path(member)) as arrays:
             return dict(arrays)
 
-    def describe(self, parts: dict[str, dict]) -> None:
+    def describe(self, parts: dict[str, dict[str, Any]]) -> None:
         """Add to the manifest what the hashes in the records stand for."""
         path = self.folder / "manifest.json"
         manifest = json.loads(path.read_text()) if path.exists() else {}
@@ -70,12 +78,12 @@ def versions() -> dict[str, str]:
     }
 
 
-def json_float(value) -> float | None:
+def json_float(value: SupportsFloat) -> float | None:
     """A float32 as the shortest decimal that reads back as it; None where it is not finite."""
-    return float(str(np.float32(value))) if np.isfinite(value) else None
+    return float(str(np.float32(value))) if math.isfinite(value) else None
 
 
-def _read(path: Path) -> list[dict]:
+def _read(path: Path) -> list[Record]:
     """The whole lines of a file; what follows the last line break was torn off."""
     text = path.read_text() if path.exists() else ""
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
@@ -93,7 +101,7 @@ def _append(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def _replace(path: Path, write) -> None:
+def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     with open(part, "wb") as file:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
 
 from experiments.engine.identity import identify
 from experiments.engine.records import Store
@@ -14,14 +15,14 @@ from pgeom.data.regimes import Regime
 
 
 class TestLogits(NamedTuple):
-    """Test logits `[S, n, K]` by loss, and labels `[S, n]`, of S seeds."""
+    """Test labels, and test logits by loss, of S seeds."""
 
     __test__ = False  # pytest takes the name for that of a test
 
     dataset: str
     regime: str
-    labels: np.ndarray
-    logits: dict[str, np.ndarray]
+    labels: Int[np.ndarray, "S n"]
+    logits: dict[str, Float[np.ndarray, "S n K"]]
 
 
 def read_frame(study: Study, folder: Path) -> pd.DataFrame:

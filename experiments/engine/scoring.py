@@ -1,25 +1,33 @@
 """From logits to a record: every metric of a run, raw and after temperature scaling."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int, Shaped
 
 from experiments.engine.cells import PreparedCell
 from experiments.engine.identity import StudyIdentity
-from experiments.engine.records import json_float
+from experiments.engine.measures import Fields
+from experiments.engine.records import Record, json_float
 from experiments.engine.study import Study
 from pgeom.evaluation import calibration, metrics
 from pgeom.training.trainer import Trained
 
 
 @cache
-def _program():
-    """One compiled program for the runs of a member: logits `[L, n, K]` to metrics `[L]`."""
+def _program() -> Callable[..., dict[str, Shaped[Array, " L"]]]:
+    """One compiled program for the runs of a member: logits to metrics."""
 
-    def score(validation, validation_labels, test, labels):
+    def score(
+        validation: Float[Array, "L v K"],
+        validation_labels: Int[Array, " v"],
+        test: Float[Array, "L n K"],
+        labels: Int[Array, " n"],
+    ) -> dict[str, Shaped[Array, " L"]]:
         probabilities = jax.nn.softmax(test)
         fit = calibration.fit_temperature(validation, validation_labels)
         calibrated = calibration.rescale(test, fit.temperature)
@@ -43,8 +51,8 @@ def make_records(
     identity: StudyIdentity,
     prepared: PreparedCell,
     trained: Trained,
-    extra_fields: Mapping[str, np.ndarray],
-) -> tuple[list[dict], dict[str, np.ndarray]]:
+    extra_fields: Fields,
+) -> tuple[list[Record], dict[str, np.ndarray]]:
     """The records of a cell's wanted runs, and its arrays: logits by identity, test labels.
 
     Args:
@@ -52,7 +60,7 @@ def make_records(
       identity: of the study.
       prepared: the cell and its data.
       trained: all L runs of the cell.
-      extra_fields: of the study's measure, `[L]` each.
+      extra_fields: of the study's measure.
     """
     cut = len(prepared.split.validation.labels)
     scores = _scores(prepared, jnp.asarray(trained.logits), cut)
@@ -65,7 +73,7 @@ def make_records(
     }
     records, arrays = [], {"labels": prepared.split.test.labels}
     identities = identity.runs(prepared.cell)
-    for place in np.flatnonzero(prepared.task.wanted):
+    for place in np.flatnonzero(prepared.task.wanted).tolist():
         loss, key = study.losses[place], identities[place]
         records.append(
             {
@@ -83,7 +91,9 @@ def make_records(
     return records, arrays
 
 
-def _scores(prepared: PreparedCell, logits, cut: int) -> dict[str, np.ndarray]:
+def _scores(
+    prepared: PreparedCell, logits: Float[Array, "L m K"], cut: int
+) -> dict[str, Shaped[np.ndarray, " L"]]:
     split = prepared.split
     scores = _program()(
         logits[:, :cut], split.validation.labels, logits[:, cut:], split.test.labels
@@ -91,11 +101,11 @@ def _scores(prepared: PreparedCell, logits, cut: int) -> dict[str, np.ndarray]:
     return jax.tree.map(np.asarray, scores)
 
 
-def _plain(value):
+def _plain(value: np.generic) -> bool | float | None:
     return bool(value) if value.dtype == bool else json_float(value)
 
 
-def _history(trained: Trained, place: int) -> dict:
+def _history(trained: Trained, place: int) -> dict[str, Any]:
     stopped = int(trained.stopped_epoch[place])
     return {
         "best_epoch": int(trained.best_epoch[place]),

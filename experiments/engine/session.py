@@ -17,7 +17,7 @@ from experiments.engine.study import Study
 class Session:
     """The machine of a command, and what it has spent so far."""
 
-    def __init__(self, options: Options, out: Path):
+    def __init__(self, options: Options, out: Path) -> None:
         """Check the common options and set up JAX; nothing is written yet."""
         self._begun = time.perf_counter()
         options.check(out)

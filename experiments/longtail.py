@@ -66,12 +66,12 @@ def show(studies: tuple[Study, Study], session: Session) -> list[Path]:
     grids = [
         performance(frame, f"{REGIME}, {name}", REGIME, METRICS) for name, frame in frames.items()
     ]
-    grids.append(significance(frames[studies[0].name], REGIME, REGIME))
+    tests = significance(frames[studies[0].name], REGIME, REGIME)
     summary = pd.concat(
         summarise(frame, tuple(METRICS)).assign(stopping=name) for name, frame in frames.items()
     )
     page = session.out / "tables-longtail.md"
-    publish(grids, summary, page, session.console, session.json)
+    publish([*grids, tests], summary, page, session.console, session.json)
     legend, chance = figures.legend(studies[0].losses), 1 / studies[0].dataset.num_classes
     return [page, *figures.longtail(frames, legend, chance, session.out / "longtail")]
 

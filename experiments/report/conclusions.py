@@ -46,12 +46,12 @@ def candidates(results: Results) -> str | None:
         return None
     gains = cells[[one.name for one in shown]].sub(cells["ce"], axis=0)
     low, high = gains.min().min(), gains.max().max()
-    best = gains.max(axis=1).idxmax()
+    dataset, regime = gains.index[int(gains.max(axis=1).argmax())]
     better = int((gains > 0).sum().sum())
     return (
         f"Over {len(gains)} cells with and without label noise, the mean accuracy of "
         f"{_names(shown)} differs from cross-entropy's by {low:+.3f} to {high:+.3f}; it is higher "
-        f"in {better} of {gains.size} comparisons, most on {best[0]}, {best[1]}."
+        f"in {better} of {gains.size} comparisons, most on {dataset}, {regime}."
     )
 
 
@@ -63,7 +63,7 @@ def noise(results: Results) -> str | None:
     if "ce" not in nll or len(nll) < 2:
         return None
     ahead = list(nll[nll < nll["ce"]].sort_values().index)
-    first = nll.idxmin()
+    first = str(nll.idxmin())
     text = (
         f"With 40% symmetric label noise on digits, {len(ahead)} of {len(nll) - 1} other losses "
         f"have a lower test NLL than cross-entropy ({nll['ce']:.3f}); the lowest is "
@@ -131,11 +131,11 @@ def attacks(results: Results) -> str | None:
     """How far the losses are apart under attack, and whether PGD is the stronger one."""
     names = ("accuracy", "fgsm_0.1", "pgd_0.1")
     clean, fgsm, pgd = (_means(results.robustness, name) for name in names)
-    wide = pgd.max() - pgd.min()
+    wide, highest = pgd.max() - pgd.min(), str(pgd.idxmax())
     return (
         f"At radius 0.1 clean-trained digits models fall from an accuracy of {_range(clean)} to "
         f"{_range(fgsm)} under FGSM and {_range(pgd)} under projected gradients, where the losses "
-        f"are {wide:.3f} apart ({results.legend[pgd.idxmax()].label} highest). "
+        f"are {wide:.3f} apart ({results.legend[highest].label} highest). "
         f"{_stronger(results.robustness)}"
     )
 

@@ -1,6 +1,5 @@
 """The tables of the report by label: the paper's own, and those that the comparison adds."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +9,7 @@ import pandas as pd
 from experiments import ablation, longtail, robustness
 from experiments.report.gather import NOISIEST, Results
 from experiments.tables import published
-from experiments.tables.grid import Grid, to_markdown
+from experiments.tables.grid import Grid, to_json, to_markdown
 from experiments.tables.latex import to_latex
 from experiments.tables.learning_rates import selection_table
 from experiments.tables.paired_tests import REFERENCE, significance
@@ -47,8 +46,7 @@ def compared(results: Results) -> pd.DataFrame:
 
 def as_json(results: Results) -> str:
     """The comparison, cell by cell."""
-    rows = compared(results).astype(object)
-    return json.dumps(rows.where(rows.notna(), None).to_dict("records"), indent=2)
+    return to_json(compared(results))
 
 
 def dataset_table(results: Results) -> list[Grid]:
@@ -74,13 +72,14 @@ def candidate_accuracy(results: Results) -> list[Grid]:
     entries = [one for one in results.legend.values() if one.candidate or one.name == REFERENCE]
     shown = [one for one in entries if one.name in set(runs["loss"])]
     means = summarise(runs, ("shown",), by=("dataset", "regime", "loss"))
-    cells = {(row.dataset, row.regime, row.loss): row for row in means.itertuples()}
+    cells = {(row["dataset"], row["regime"], row["loss"]): row for row in means.to_dict("records")}
     rows, best = [], set()
     for dataset, regime in dict.fromkeys(zip(runs["dataset"], runs["regime"], strict=True)):
         values = [cells[dataset, regime, one.name] for one in shown]
-        means = [round(value.shown_mean, 3) for value in values]
-        best |= {(len(rows), 2 + k) for k, mean in enumerate(means) if mean == max(means)}
-        rows.append([dataset, regime, *(mean_sd(v.shown_mean, v.shown_sd) for v in values)])
+        rounded = [round(value["shown_mean"], 3) for value in values]
+        best |= {(len(rows), 2 + k) for k, mean in enumerate(rounded) if mean == max(rounded)}
+        texts = [mean_sd(value["shown_mean"], value["shown_sd"]) for value in values]
+        rows.append([dataset, regime, *texts])
     header = ["Dataset", "Regime", *(one.label for one in shown)]
     notes = [
         f"test accuracy (on long-tail balanced accuracy), mean ± sample sd over {results.seeds} "

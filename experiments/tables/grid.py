@@ -26,15 +26,20 @@ def publish(
     grids: Sequence[Grid | None], summary: pd.DataFrame, page: Path, console: Console, json: bool
 ) -> None:
     """Write the grids as Markdown, and print them, or the summary as JSON on stdout."""
-    grids = [grid for grid in grids if grid is not None]
-    page.write_text("\n".join(to_markdown(grid) for grid in grids))
+    shown = [grid for grid in grids if grid is not None]
+    page.write_text("\n".join(map(to_markdown, shown)))
     if json:
-        rows = summary.astype(object)
-        rows = rows.where(rows.notna(), None).to_dict("records")
-        print(json_format.dumps(rows, indent=2))
+        print(to_json(summary))
         return
-    for grid in grids:
+    for grid in shown:
         console.print(to_rich(grid))
+
+
+def to_json(frame: pd.DataFrame) -> str:
+    """A frame as a list of rows, with null for a missing number."""
+    rows = frame.astype(object)
+    rows[rows.isna()] = None
+    return json_format.dumps(rows.to_dict("records"), indent=2)
 
 
 def to_rich(grid: Grid) -> Group:

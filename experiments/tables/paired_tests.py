@@ -5,7 +5,7 @@ import pandas as pd
 
 from experiments.tables.grid import Grid
 from experiments.tables.summary import version_notes
-from pgeom.evaluation.significance import holm, paired_wilcoxon
+from pgeom.evaluation.significance import Wilcoxon, holm, paired_wilcoxon
 from pgeom.frontend.numbers import p_value
 
 REFERENCE = "ce"
@@ -39,7 +39,8 @@ def _columns(pivot: pd.DataFrame, losses: list[str]) -> list[list[str]]:
     """Mean difference, p, corrected p and least attainable p of every loss."""
     tests = [_compare(pivot[loss], pivot[REFERENCE]) for loss in losses]
     known = [place for place, test in enumerate(tests) if test is not None]
-    adjusted = dict(zip(known, holm([tests[k].p_value for k in known]), strict=True))
+    p_values = [test.p_value for test in tests if test is not None]
+    adjusted = dict(zip(known, holm(p_values), strict=True))
     return [
         [f"{(pivot[loss] - pivot[REFERENCE]).mean():+.3f}" for loss in losses],
         ["–" if test is None else p_value(test.p_value) for test in tests],
@@ -48,7 +49,7 @@ def _columns(pivot: pd.DataFrame, losses: list[str]) -> list[list[str]]:
     ]
 
 
-def _compare(values: pd.Series, reference: pd.Series):
+def _compare(values: pd.Series, reference: pd.Series) -> Wilcoxon | None:
     """The test of one loss, or None where a run has no number to compare."""
     if values.isna().any() or reference.isna().any():
         return None

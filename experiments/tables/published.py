@@ -82,11 +82,12 @@ def counts_table(compared: pd.DataFrame) -> Grid:
     enough_seeds = bool(counted["with_z"].max() > 0)
     header = ["Table", "Cells", "Within 1 sd", "Within 2 sd", *["|z| ≤ 2", "Share"] * enough_seeds]
     rows = []
-    for row in counted.itertuples():
-        text = [row.table, str(row.cells), str(row.within_one), str(row.within_two)]
+    for row in counted.to_dict("records"):
+        plausible, with_z = row["plausible"], row["with_z"]
+        text = [row["table"], str(row["cells"]), str(row["within_one"]), str(row["within_two"])]
         if enough_seeds:
-            share = f"{row.plausible / row.with_z:.2f}" if row.with_z else "–"
-            text += [f"{row.plausible} of {row.with_z}", share]
+            share = f"{plausible / with_z:.2f}" if with_z else "–"
+            text += [f"{plausible} of {with_z}", share]
         rows.append(text)
     return Grid("published and ours: counts", header, rows, set(), _notes(enough_seeds))
 
@@ -96,12 +97,12 @@ def cells_table(compared: pd.DataFrame) -> Grid:
     enough_seeds = bool(compared["z"].notna().any())
     header = ["Table", "Dataset", "Regime", "Loss", "Metric", "Published", "Ours", "Difference"]
     rows = []
-    for row in compared.itertuples():
-        where = [row.table, row.dataset, row.regime, LOSSES[row.loss].label]
-        values = [mean_sd(row.mean, row.sd), mean_sd(row.ours, row.our_sd)]
-        far = ["–" if np.isnan(row.difference) else f"{row.difference:+.2f}"]
-        z = [f"{row.z:+.2f}" if np.isfinite(row.z) else "–"] * enough_seeds
-        rows.append([*where, row.metric.replace("_", " "), *values, *far, *z])
+    for row in compared.to_dict("records"):
+        where = [row["table"], row["dataset"], row["regime"], LOSSES[row["loss"]].label]
+        values = [mean_sd(row["mean"], row["sd"]), mean_sd(row["ours"], row["our_sd"])]
+        far = ["–" if np.isnan(row["difference"]) else f"{row['difference']:+.2f}"]
+        z = [f"{row['z']:+.2f}" if np.isfinite(row["z"]) else "–"] * enough_seeds
+        rows.append([*where, row["metric"].replace("_", " "), *values, *far, *z])
     header += ["z"] * enough_seeds
     return Grid("published and ours: every cell", header, rows, set(), _notes(enough_seeds))
 

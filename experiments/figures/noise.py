@@ -44,9 +44,9 @@ def reliability(test: TestLogits, entries: Legend, path: Path) -> list[Path]:
     families = by_family(entries)
     diagrams = _diagrams(test)
     size = (1 + 2.2 * len(families), 4.1)
-    layout = {"gridspec_kw": {"height_ratios": [3, 1], "hspace": 0.12}}
-    layout |= {"sharex": True, "sharey": "row"}
-    with figure(2, len(families), size, **layout) as (drawing, axes):
+    heights = {"height_ratios": [3, 1], "hspace": 0.12}
+    made = figure(2, len(families), size, sharex=True, sharey="row", gridspec_kw=heights)
+    with made as (drawing, axes):
         for column, (family, shown) in enumerate(families.items()):
             top, bottom = axes[:, column]
             top.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=1)

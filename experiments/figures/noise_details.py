@@ -1,5 +1,6 @@
 """Figures of what label noise does beyond accuracy: NLL, confidence, confusions."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -66,8 +67,10 @@ def noise_confusions(test: TestLogits, entries: Legend, path: Path) -> list[Path
             axis.grid(False)
         axes[0][0].set_ylabel("true class")
         bar = drawing.colorbar(image, ax=axes[0], fraction=0.02)
-        ticks = np.array([0, 0.01, 0.05, 0.2, 0.5, 1])
-        bar.set_ticks(np.sqrt(ticks), labels=[f"{100 * tick:g}" for tick in ticks])
+        ticks = [0, 0.01, 0.05, 0.2, 0.5, 1]
+        bar.set_ticks(
+            [math.sqrt(tick) for tick in ticks], labels=[f"{100 * tick:g}" for tick in ticks]
+        )
         bar.set_label("% of the true class")
         title = f"{test.dataset}, {test.regime}: means over {len(test.labels)} seeds"
         drawing.suptitle(title, fontsize=10)

@@ -110,15 +110,15 @@ def kernels(rows: pd.DataFrame) -> Grid:
     header += ["As JAX comes ↓", "Memory (MiB) ↓"]
     lines = [
         [
-            f"{row.classes:,}",
-            f"{row.batch:,}",
-            row.score,
-            f"{row.milliseconds:.2f}",
-            f"{row.ratio:.2f}",
-            f"{row.usual_ratio:.2f}",
-            f"{row.bytes / 2**20:.1f}",
+            f"{row['classes']:,}",
+            f"{row['batch']:,}",
+            row["score"],
+            f"{row['milliseconds']:.2f}",
+            f"{row['ratio']:.2f}",
+            f"{row['usual_ratio']:.2f}",
+            f"{row['bytes'] / 2**20:.1f}",
         ]
-        for row in rows.itertuples()
+        for row in rows.to_dict("records")
     ]
     notes = [
         "compiled with `pgeom.compilation.CPU_OPTIONS`, as the trainer does, optax CE too; as JAX "
@@ -132,8 +132,8 @@ def first(rows: pd.DataFrame) -> Grid:
     """What a newcomer waits for."""
     header = ["Step", "First time (s) ↓", "Again (s) ↓", "Memory (GiB) ↓"]
     lines = [
-        [row.what, f"{row.first:.2f}", f"{row.second:.2f}", f"{row.peak_gib:.2f}"]
-        for row in rows.itertuples()
+        [row["what"], *(f"{row[column]:.2f}" for column in ("first", "second", "peak_gib"))]
+        for row in rows.to_dict("records")
     ]
     notes = [
         "one fresh process, the steps in this order, nothing compiled before; again: the same call",

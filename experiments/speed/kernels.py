@@ -15,6 +15,7 @@ import optax
 
 import pgeom
 from pgeom.compilation import CPU_OPTIONS, supported
+from pgeom.types import Generator
 
 SIZES = ((10, 4096), (1_000, 256), (100_000, 16))  # classes, batch
 REPEATS = 101
@@ -27,7 +28,10 @@ def scores(K: int) -> dict:
     w = np.random.default_rng(0).standard_normal((4, K))
     w = (w / np.linalg.norm(w, axis=1, keepdims=True)).astype(np.float32)
     ridges = pgeom.generators.hyperbolic(lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
-    named = {"Shannon": pgeom.generators.shannon, "hyperbolic, R = 4": ridges}
+    named: dict[str, Generator] = {
+        "Shannon": pgeom.generators.shannon,
+        "hyperbolic, R = 4": ridges,
+    }
     if K <= DENSE:
         named["quadratic"] = pgeom.generators.quadratic(np.eye(K, dtype=np.float32) + 0.1)
     named["a user's Σp³"] = lambda p: jnp.sum(p**3)

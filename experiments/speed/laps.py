@@ -19,6 +19,7 @@ from experiments.speed.prepare import (
     DATASET,
     LOSSES,
     digits_job,
+    digits_model,
     flop,
     make_study,
     products,
@@ -66,7 +67,7 @@ class Workshop:
 
     def job_file(self, job: Job) -> Path:
         """The file of a job, written unless it is there."""
-        path = self.folder / f"{abs(hash(job._replace(margin=None)))}.npz"
+        path = self.folder / f"{abs(hash(repr(job)))}.npz"
         if not path.exists():
             write_job(path, job)
         return path
@@ -95,7 +96,7 @@ def useful(job: Job) -> float:
     study = make_study(job)
     member = prepare(study, study.cells[0]).task.member
     sizes = (len(member.y), len(member.validation_y), job.batch_size)
-    return flop(products(study.model, *sizes)) * job.runs * job.epochs / 1e9
+    return flop(products(digits_model(job.width), *sizes)) * job.runs * job.epochs / 1e9
 
 
 def end_to_end(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:

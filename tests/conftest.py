@@ -7,9 +7,12 @@ import jax
 import jaxtyping
 import pytest
 
-# Before anything imports pgeom: the annotations of these modules are checked at every call.
-TYPED = ["pgeom.types", "pgeom.edge", "pgeom.compilation", "pgeom.geometry", "pgeom.losses"]
-jaxtyping.install_import_hook(TYPED, "beartype.beartype")
+# Before anything imports pgeom: the annotations of these packages are checked at every call, by the
+# rule of static checkers that an int may stand for a float.
+TYPED = ["pgeom", "experiments.engine"]
+jaxtyping.install_import_hook(
+    TYPED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+)
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -13,7 +13,7 @@ CORE = {"pgeom.types", "pgeom.edge"}
 GEOMETRY = CORE | {"pgeom.geometry"}
 LOSSES = GEOMETRY | {"pgeom.losses"}
 MODELS = LOSSES | {"pgeom.models"}
-# what reads records and never trains: neither jobs, sessions nor the trainer
+# what reads records and never trains: neither jobs, commands nor the trainer
 READING = {f"experiments.engine.{name}" for name in ("study", "records", "results")}
 READING |= LOSSES | {"pgeom.data", "pgeom.evaluation", "pgeom.frontend"}
 SHOWING = {"experiments.engine", "experiments.tables", "experiments.figures"}

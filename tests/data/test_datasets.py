@@ -111,7 +111,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(wrong, nearest):
 
 
 def test_an_unknown_name_like_no_other_has_no_hint():
-    with pytest.raises(UsageError, match="^unknown dataset '%%'; known: digits, "):
+    with pytest.raises(UsageError, match=r"^unknown dataset '%%'; known: digits, "):
         datasets.load("%%")
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
-from experiments.engine.session import Session
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
 from pgeom.losses.catalogue import LOSSES
@@ -36,9 +36,9 @@ def main(out: Path = Path("results/ablation"), common: Common = DEFAULTS) -> Non
         common: Options of every command.
     """
     studies = make_studies(common)
-    session = Session(common, out)
-    session.train(*studies)
-    session.finish(lambda: show(studies, session))
+    command = Command(common, out)
+    command.train(*studies)
+    command.finish(lambda: show(studies, command))
 
 
 def families() -> dict[str, tuple[LossSpec, ...]]:
@@ -79,16 +79,16 @@ def make_grids(frame: pd.DataFrame) -> list:
     ]
 
 
-def show(studies: list[Study], session: Session) -> list[Path]:
+def show(studies: list[Study], command: Command) -> list[Path]:
     """Print the tables and write them and the figure, all from records."""
     from experiments import figures
     from experiments.tables.grid import publish
     from experiments.tables.summary import summarise
 
-    frame, page = read_places(studies, session.out), session.out / "tables-ablation.md"
+    frame, page = read_places(studies, command.out), command.out / "tables-ablation.md"
     summary = summarise(frame, ("accuracy", "nll"), by=("place", "loss"))
-    publish(make_grids(frame), summary, page, session.console, session.json)
-    return [page, *figures.ablations(frame, families(), session.out / "ablations")]
+    publish(make_grids(frame), summary, page, command.console, command.json)
+    return [page, *figures.ablations(frame, families(), command.out / "ablations")]
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, make_study
-from experiments.engine.session import Session
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
 
@@ -21,12 +21,12 @@ def main(
         common: Options of every command.
     """
     study = make_study("calibration", common, "digits", regimes=("clean",), losses=losses)
-    session = Session(common, out)
-    session.train(study)
-    session.finish(lambda: show(study, session))
+    command = Command(common, out)
+    command.train(study)
+    command.finish(lambda: show(study, command))
 
 
-def show(study: Study, session: Session) -> list[Path]:
+def show(study: Study, command: Command) -> list[Path]:
     """Print the table and write it and the figure, all from records."""
     from experiments import figures
     from experiments.engine.results import read_frame
@@ -34,11 +34,11 @@ def show(study: Study, session: Session) -> list[Path]:
     from experiments.tables.summary import summarise
     from experiments.tables.temperature import METRICS, temperature_scaling
 
-    frame, page = read_frame(study, session.out), session.out / "tables-calibration.md"
+    frame, page = read_frame(study, command.out), command.out / "tables-calibration.md"
     summary = summarise(frame, tuple(METRICS))
-    publish([temperature_scaling(frame)], summary, page, session.console, session.json)
+    publish([temperature_scaling(frame)], summary, page, command.console, command.json)
     legend = figures.legend(study.losses)
-    return [page, *figures.calibration(frame, legend, session.out / "calibration")]
+    return [page, *figures.calibration(frame, legend, command.out / "calibration")]
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ question: is the published mean of five a plausible draw from our protocol?
 from pathlib import Path
 
 from experiments import longtail
+from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
-from experiments.engine.session import Session
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
 
@@ -29,10 +29,10 @@ def main(
         common: Options of every command.
     """
     studies = make_studies(common)
-    session = Session(common, out)
+    command = Command(common, out)
     for study, folder in studies:
-        session.train(study, folder=records / folder)
-    session.finish(lambda: show(studies, records, session))
+        command.train(study, folder=records / folder)
+    command.finish(lambda: show(studies, records, command))
 
 
 def make_studies(options: Options) -> list[tuple[Study, str]]:
@@ -41,7 +41,7 @@ def make_studies(options: Options) -> list[tuple[Study, str]]:
     return [*noise, (longtail.make_studies(options, ())[0], "longtail")]
 
 
-def show(studies: list[tuple[Study, str]], records: Path, session: Session) -> list[Path]:
+def show(studies: list[tuple[Study, str]], records: Path, command: Command) -> list[Path]:
     """Print the tables and write them, from records."""
     import pandas as pd
 
@@ -51,12 +51,12 @@ def show(studies: list[tuple[Study, str]], records: Path, session: Session) -> l
     from experiments.tables.summary import version_notes
 
     frame = pd.concat([read_frames([study], records / folder) for study, folder in studies])
-    compared, page = compare(load_published(), frame), session.out / "comparison.md"
+    compared, page = compare(load_published(), frame), command.out / "comparison.md"
     grids = [
         grid._replace(footnotes=grid.footnotes + version_notes(frame))
         for grid in (counts_table(compared), cells_table(compared))
     ]
-    publish(grids, compared, page, session.console, session.json)
+    publish(grids, compared, page, command.console, command.json)
     return [page]
 
 

@@ -8,8 +8,8 @@ validation NLL is best in the second or third epoch, long before they have learn
 from dataclasses import replace
 from pathlib import Path
 
+from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
-from experiments.engine.session import Session
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
 from pgeom.losses import catalogue
@@ -37,9 +37,9 @@ def main(
         common: Options of every command.
     """
     studies = make_studies(common, losses)
-    session = Session(common, out)
-    session.train(*studies)
-    session.finish(lambda: show(studies, session))
+    command = Command(common, out)
+    command.train(*studies)
+    command.finish(lambda: show(studies, command))
 
 
 def make_studies(options: Options, losses: tuple[str, ...]) -> tuple[Study, Study]:
@@ -52,7 +52,7 @@ def make_studies(options: Options, losses: tuple[str, ...]) -> tuple[Study, Stud
     return stopped, replace(stopped, name="no early stopping", training=training)
 
 
-def show(studies: tuple[Study, Study], session: Session) -> list[Path]:
+def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
     """Print the tables and write them and the figure, all from records."""
     import pandas as pd
 
@@ -62,7 +62,7 @@ def show(studies: tuple[Study, Study], session: Session) -> list[Path]:
     from experiments.tables.paired_tests import significance
     from experiments.tables.summary import performance, summarise
 
-    frames = {study.name: read_frame(study, session.out) for study in studies}
+    frames = {study.name: read_frame(study, command.out) for study in studies}
     grids = [
         performance(frame, f"{REGIME}, {name}", REGIME, METRICS) for name, frame in frames.items()
     ]
@@ -70,10 +70,10 @@ def show(studies: tuple[Study, Study], session: Session) -> list[Path]:
     summary = pd.concat(
         summarise(frame, tuple(METRICS)).assign(stopping=name) for name, frame in frames.items()
     )
-    page = session.out / "tables-longtail.md"
-    publish([*grids, tests], summary, page, session.console, session.json)
+    page = command.out / "tables-longtail.md"
+    publish([*grids, tests], summary, page, command.console, command.json)
     legend, chance = figures.legend(studies[0].losses), 1 / studies[0].dataset.num_classes
-    return [page, *figures.longtail(frames, legend, chance, session.out / "longtail")]
+    return [page, *figures.longtail(frames, legend, chance, command.out / "longtail")]
 
 
 if __name__ == "__main__":

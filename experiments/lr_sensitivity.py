@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, make_study
-from experiments.engine.session import Session
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
 
@@ -28,9 +28,9 @@ def main(
         common: Options of every command.
     """
     studies = vary_rate(make_study("", common, dataset, regimes=regimes, losses=losses))
-    session = Session(common, out)
-    session.train(*studies)
-    session.finish(lambda: show(studies, session))
+    command = Command(common, out)
+    command.train(*studies)
+    command.finish(lambda: show(studies, command))
 
 
 def vary_rate(study: Study) -> tuple[Study, ...]:
@@ -42,7 +42,7 @@ def vary_rate(study: Study) -> tuple[Study, ...]:
     )
 
 
-def show(studies: tuple[Study, ...], session: Session) -> list[Path]:
+def show(studies: tuple[Study, ...], command: Command) -> list[Path]:
     """Print the table and write it and the figure, all from records."""
     from experiments import figures
     from experiments.engine.results import read_frame
@@ -50,12 +50,12 @@ def show(studies: tuple[Study, ...], session: Session) -> list[Path]:
     from experiments.tables.learning_rates import count_selected, selection_table
 
     counts = count_selected(
-        {study.training.learning_rate: read_frame(study, session.out) for study in studies}
+        {study.training.learning_rate: read_frame(study, command.out) for study in studies}
     )
     grid = selection_table(counts, studies[0].dataset.name)
-    page = session.out / "tables-lr-sensitivity.md"
-    publish([grid], counts.reset_index(), page, session.console, session.json)
-    return [page, *figures.lr_sensitivity(counts, session.out / "lr-sensitivity")]
+    page = command.out / "tables-lr-sensitivity.md"
+    publish([grid], counts.reset_index(), page, command.console, command.json)
+    return [page, *figures.lr_sensitivity(counts, command.out / "lr-sensitivity")]
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, make_study
-from experiments.engine.session import Session
 from experiments.engine.study import Study
 from pgeom.data.regimes import Regime
 from pgeom.frontend import command_line
@@ -28,12 +28,12 @@ def main(
         common: Options of every command.
     """
     study = make_study("noise", common, dataset, regimes=regimes, losses=losses)
-    session = Session(common, out)
-    session.train(study)
-    session.finish(lambda: show(study, session))
+    command = Command(common, out)
+    command.train(study)
+    command.finish(lambda: show(study, command))
 
 
-def show(study: Study, session: Session) -> list[Path]:
+def show(study: Study, command: Command) -> list[Path]:
     """Print the tables and write them and the figures, all from records."""
     # here and not above: a mistake in the command line should not wait for them
     from experiments import figures
@@ -42,12 +42,12 @@ def show(study: Study, session: Session) -> list[Path]:
     from experiments.tables.paired_tests import significance
     from experiments.tables.summary import performance, summarise
 
-    frame, out, name = read_frame(study, session.out), session.out, study.dataset.name
+    frame, out, name = read_frame(study, command.out), command.out, study.dataset.name
     titles = {str(regime): f"{name}, {regime}" for regime in study.regimes}
     grids = [performance(frame, title, regime) for regime, title in titles.items()]
     grids += [significance(frame, title, regime) for regime, title in titles.items()]
     page = out / f"tables-{name}.md"
-    publish(grids, summarise(frame).assign(dataset=name), page, session.console, session.json)
+    publish(grids, summarise(frame).assign(dataset=name), page, command.console, command.json)
     legend, noisiest = figures.legend(study.losses), noisiest_regime(study.regimes)
     written = figures.noise_accuracy(frame, legend, out / f"noise-accuracy-{name}")
     logits = read_logits(study, noisiest, out)

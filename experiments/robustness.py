@@ -11,9 +11,9 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
+from experiments.engine.command import Command
 from experiments.engine.measures import Measure, Predict, TestPart
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
-from experiments.engine.session import Session
 from experiments.engine.study import Study
 from pgeom.evaluation import metrics, perturbation
 from pgeom.frontend import command_line
@@ -42,9 +42,9 @@ def main(
         common: Options of every command.
     """
     study = make_probed(common, losses)
-    session = Session(common, out)
-    session.train(study)
-    session.finish(lambda: show(study, session))
+    command = Command(common, out)
+    command.train(study)
+    command.finish(lambda: show(study, command))
 
 
 def make_probed(options: Options, losses: tuple[str, ...]) -> Study:
@@ -99,16 +99,16 @@ def make_grids(frame) -> list:
     ]
 
 
-def show(study: Study, session: Session) -> list[Path]:
+def show(study: Study, command: Command) -> list[Path]:
     """Print the tables and write them and the figures, all from records."""
     from experiments import figures
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
     from experiments.tables.summary import summarise
 
-    frame, out = read_frame(study, session.out), session.out
+    frame, out = read_frame(study, command.out), command.out
     page, fields = out / "tables-robustness.md", (*NATURAL, *ATTACKS, "input_gradient_norm")
-    publish(make_grids(frame), summarise(frame, fields), page, session.console, session.json)
+    publish(make_grids(frame), summarise(frame, fields), page, command.console, command.json)
     legend = figures.legend(study.losses)
     written = figures.natural_corruption(frame, legend, NATURAL, out / "natural-corruption")
     return [page, *written, *figures.attacks(frame, legend, out / "attacks")]

@@ -7,8 +7,8 @@ compiling nor the first epoch, which warms the program up, is part of the time.
 from dataclasses import replace
 from pathlib import Path
 
+from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
-from experiments.engine.session import Session
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
 
@@ -28,9 +28,9 @@ def main(
         common: Options of every command.
     """
     study = make_timed(common, losses)
-    session = Session(common, out)
-    session.train(study)
-    session.finish(lambda: show(study, session))
+    command = Command(common, out)
+    command.train(study)
+    command.finish(lambda: show(study, command))
 
 
 def make_timed(options: Options, losses: tuple[str, ...]) -> Study:
@@ -39,15 +39,15 @@ def make_timed(options: Options, losses: tuple[str, ...]) -> Study:
     return replace(study, timed=True)
 
 
-def show(study: Study, session: Session) -> list[Path]:
+def show(study: Study, command: Command) -> list[Path]:
     """Print the table and write it, from records."""
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
     from experiments.tables.summary import performance, summarise
 
-    frame, page = read_frame(study, session.out), session.out / "tables-runtime.md"
+    frame, page = read_frame(study, command.out), command.out / "tables-runtime.md"
     grid = performance(frame, "digits, clean: each loss alone", "clean", COLUMNS)
-    publish([grid], summarise(frame, tuple(COLUMNS)), page, session.console, session.json)
+    publish([grid], summarise(frame, tuple(COLUMNS)), page, command.console, command.json)
     return [page]
 
 

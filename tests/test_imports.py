@@ -13,7 +13,7 @@ CORE = {"pgeom.types", "pgeom.edge"}
 GEOMETRY = CORE | {"pgeom.geometry"}
 LOSSES = GEOMETRY | {"pgeom.losses"}
 MODELS = LOSSES | {"pgeom.models"}
-# what reads records and never trains: neither jobs, sessions nor the trainer
+# what reads records and never trains: neither jobs, commands nor the trainer
 READING = {f"experiments.engine.{name}" for name in ("study", "records", "results")}
 READING |= LOSSES | {"pgeom.data", "pgeom.evaluation", "pgeom.frontend"}
 SHOWING = {"experiments.engine", "experiments.tables", "experiments.figures"}
@@ -117,10 +117,10 @@ def test_every_file_keeps_the_direction():
         ("experiments/engine/jobs.py", "from experiments.speed import laps"),
         ("experiments/engine/jobs.py", "from experiments import noise"),
         ("experiments/tables/summary.py", "from experiments.engine.jobs import Machine"),
-        ("experiments/tables/summary.py", "from experiments.engine.session import Session"),
+        ("experiments/tables/summary.py", "from experiments.engine.command import Command"),
         ("experiments/tables/summary.py", "from experiments.figures.legend import Entry"),
         ("experiments/tables/summary.py", "from experiments.robustness import main"),
-        ("experiments/figures/noise.py", "from experiments.engine import session"),
+        ("experiments/figures/noise.py", "from experiments.engine import command"),
         ("experiments/figures/noise.py", "from pgeom.training.trainer import train"),
         ("experiments/figures/noise.py", "from experiments.noise import main"),
         ("experiments/speed/laps.py", "from experiments.noise import main"),

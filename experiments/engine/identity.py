@@ -2,7 +2,8 @@
 
 Dataset content, regime, seed, model, training, precision, what is measured, the loss's constants
 and what it computes. Versions of libraries and of this project are not part of it: they are
-recorded with each run, and reported where they differ.
+recorded with each run, and reported where they differ. But where another version of JAX traces a
+function to other operations, its runs are other runs.
 """
 
 from dataclasses import asdict

@@ -23,7 +23,7 @@ def metric_heatmaps(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Pa
     """Mean accuracy, NLL and ECE: losses down, cells across, grey where a loss was not run."""
     losses = present(entries, frame)
     columns = list(dict.fromkeys(cell_names(frame)))
-    size = (3 * (1.1 + 0.36 * len(columns)), 1.5 + 0.24 * len(losses))
+    size = (3 * (1.1 + 0.36 * len(columns)), max(3.2, 1.5 + 0.24 * len(losses)))
     with figure(1, 3, size, sharey=True, layout="constrained") as (drawing, axes):
         for axis, (metric, panel) in zip(axes[0], PANELS.items(), strict=True):
             means = cell_means(frame, metric).reindex(

@@ -3,8 +3,8 @@
 from contextlib import nullcontext
 from pathlib import Path
 
+from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common
-from experiments.engine.session import Session
 from pgeom.frontend import command_line
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
@@ -35,28 +35,28 @@ def main(
     from experiments.report import gather, theory_figures
 
     studies = gather.make_studies(common, losses)
-    session = Session(common, out)
-    theory = theory and session.machine.is_primary
+    command = Command(common, out)
+    theory = theory and command.machine.is_primary
     with theory_figures.drawing(out) if theory else nullcontext() as drawing:
-        gather.train(studies, out.parent, session)
-        session.finish(lambda: show(gather.read(studies, out.parent), drawing, session))
+        gather.train(studies, out.parent, command)
+        command.finish(lambda: show(gather.read(studies, out.parent), drawing, command))
 
 
-def show(results, drawing, session: Session) -> list[Path]:
+def show(results, drawing, command: Command) -> list[Path]:
     """Write the tables, the figures and the page, all from records."""
     from experiments.report import page, paper_figures, paper_tables, theory_figures
 
-    session.console.print("writing tables and figures", highlight=False)
-    written = paper_tables.write(results, session.out)
-    figures = paper_figures.write(results, session.out)
+    command.console.print("writing tables and figures", highlight=False)
+    written = paper_tables.write(results, command.out)
+    figures = paper_figures.write(results, command.out)
     if drawing is not None:
-        figures |= theory_figures.finish(drawing, session.out)
+        figures |= theory_figures.finish(drawing, command.out)
         if not set(theory_figures.CAPTIONS) <= set(figures):
-            session.console.print(f"theory figures are missing; see {theory_figures.COMMAND}")
-    target = page.write(results, written, figures, session.out)
-    if session.json:
+            command.console.print(f"theory figures are missing; see {theory_figures.COMMAND}")
+    target = page.write(results, written, figures, command.out)
+    if command.json:
         print(paper_tables.as_json(results))
-    session.console.print(f"{len(written)} tables and {len(figures)} figures; open {target}")
+    command.console.print(f"{len(written)} tables and {len(figures)} figures; open {target}")
     return [target]
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from experiments import ablation, comparison, longtail, lr_sensitivity, robustness, runtime
+from experiments.engine.command import Command
 from experiments.engine.options import Options, make_study
 from experiments.engine.results import TestLogits, read_frame, read_logits
-from experiments.engine.session import Session
 from experiments.engine.study import Study
 from experiments.figures.legend import Legend, legend
 from experiments.tables.learning_rates import count_selected
@@ -78,15 +78,15 @@ def make_studies(options: Options, losses: tuple[str, ...]) -> Studies:
     )
 
 
-def train(studies: Studies, folder: Path, session: Session) -> None:
+def train(studies: Studies, folder: Path, command: Command) -> None:
     """Train what is missing in the experiments' folders."""
-    session.train(*studies.noise.values(), folder=folder / "noise")
-    session.train(*studies.longtail, folder=folder / "longtail")
-    session.train(studies.robustness, folder=folder / "robustness")
-    session.train(*studies.ablation, folder=folder / "ablation")
+    command.train(*studies.noise.values(), folder=folder / "noise")
+    command.train(*studies.longtail, folder=folder / "longtail")
+    command.train(studies.robustness, folder=folder / "robustness")
+    command.train(*studies.ablation, folder=folder / "ablation")
     for study in studies.rates:
-        session.train(study, folder=folder / _rate_folder(studies, study))
-    session.train(studies.runtime, folder=folder / "runtime")
+        command.train(study, folder=folder / _rate_folder(studies, study))
+    command.train(studies.runtime, folder=folder / "runtime")
 
 
 def read(studies: Studies, folder: Path) -> Results:

@@ -38,7 +38,7 @@ def programs_compiled_once(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def devices_of_the_tests(monkeypatch):
-    """A test session has had its devices from the start; a command sets up its own."""
+    """The tests have had their devices from the start; a command sets up its own."""
     monkeypatch.setattr(devices, "prepare_devices", two_devices)
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from experiments.engine import jobs
-from experiments.engine.session import Session
+from experiments.engine.command import Command
 from experiments.report import (
     __main__ as report,
     conclusions,
@@ -44,9 +44,9 @@ def results(reported, monkeypatch):
     monkeypatch.setattr(jobs, "train", train)
     shrink_report(monkeypatch)
     studies = gather.make_studies(TWO, REPORTED)
-    session = Session(TWO, reported / "report")
-    gather.train(studies, reported, session)
-    assert session.stats.runs == 0
+    command = Command(TWO, reported / "report")
+    gather.train(studies, reported, command)
+    assert command.stats.runs == 0
     return gather.read(studies, reported)
 
 

@@ -14,9 +14,9 @@ from rich.console import Console
 
 from experiments import noise
 from experiments.engine import jobs
+from experiments.engine.command import Command
 from experiments.engine.options import Options, make_study
 from experiments.engine.records import Store
-from experiments.engine.session import Session
 from pgeom.frontend.errors import UsageError
 from pgeom.training.placement import member_bytes, task_sizes
 from pgeom.training.trainer import compile_programs
@@ -72,9 +72,9 @@ def test_a_launcher_is_needed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(jax.distributed, "initialize", nobody)
     with pytest.raises(UsageError, match=r"--distributed needs a launcher .*: coordinator_address"):
-        Session(Options(distributed=True), tmp_path)
+        Command(Options(distributed=True), tmp_path)
     with pytest.raises(UsageError, match="give no --devices"):
-        Session(Options(distributed=True, devices=1), tmp_path)
+        Command(Options(distributed=True, devices=1), tmp_path)
 
 
 def test_a_budget_below_one_member_is_refused_and_leaves_nothing(tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from experiments import comparison
-from experiments.engine import results, session
+from experiments.engine import command, results
 from experiments.engine.options import Options
 from experiments.tables import published
 from pgeom.data import datasets
@@ -90,7 +90,7 @@ def test_the_tables_say_that_the_constants_were_fitted():
 def test_the_command_prints_every_cell(monkeypatch, tmp_path, capsys):
     runs = published.load_published()[["dataset", "regime", "loss"]].drop_duplicates()
     runs = runs.assign(**dict.fromkeys(set(published.load_published()["metric"]), 0.5))
-    monkeypatch.setattr(session.Session, "train", lambda *_, **__: None)
+    monkeypatch.setattr(command.Command, "train", lambda *_, **__: None)
     by_dataset = dict(list(runs.groupby("dataset")))
     read = lambda studies, _: by_dataset[studies[0].dataset.name]  # noqa: E731
     monkeypatch.setattr(results, "read_frames", read)

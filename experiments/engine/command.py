@@ -1,4 +1,4 @@
-"""A session: one call of a command, from checked options to the line that says what was done."""
+"""One call of a command, from checked options to the line that says what was done."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ from experiments.engine.records import Store
 from experiments.engine.study import Study
 
 
-class Session:
-    """The machine of a command, and what it has spent so far."""
+class Command:
+    """What a command works with: the machine, its folder, and how much it has trained so far."""
 
     def __init__(self, options: Options, out: Path) -> None:
         """Check the common options and set up JAX; nothing is written yet."""

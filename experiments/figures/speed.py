@@ -25,7 +25,7 @@ def growth(rows: pd.DataFrame, path: Path) -> list[Path]:
                 .groupby("value", as_index=False)
                 .median(numeric_only=True)
             )
-            for axis, field in ((top, "seconds_a_run"), (bottom, "gflops")):
+            for axis, field in ((top, "seconds_per_run"), (bottom, "gflops")):
                 axis.plot(own["value"], own[field], "o-", color=BLUE, markersize=4)
             top.set_yscale("log")
             top.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -15,8 +15,8 @@ def throughput(rows: pd.DataFrame) -> Grid:
     lines = []
     for contender in CONTENDERS:
         own = rows[rows["contender"] == contender].set_index("regime")
-        rate, least, most = spread(own["runs_a_second"])
-        faster, low, high = spread(ours["runs_a_second"] / own["runs_a_second"])
+        rate, least, most = spread(own["runs_per_second"])
+        faster, low, high = spread(ours["runs_per_second"] / own["runs_per_second"])
         share = np.median(own["gflops"] / own["limit"])
         compiling = own["compiling"].tolist()
         lines.append(
@@ -85,7 +85,7 @@ def growth(rows: pd.DataFrame) -> Grid:
     header = ["Grown", "To", "Seconds per run ↓", "GFLOP/s ↑", "Compile, warm (s)", "Memory (GiB)"]
     lines = []
     for (what, value), laps in rows.groupby(["what", "value"], sort=False):
-        cost, least, most = spread(laps["seconds_a_run"])
+        cost, least, most = spread(laps["seconds_per_run"])
         lines.append(
             [
                 what,

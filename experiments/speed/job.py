@@ -73,7 +73,7 @@ def write(path: Path, job: Job, stack: Member, ridges: Ridges) -> None:
 
 def read(path: Path) -> tuple[Job, Member, Ridges]:
     with np.load(path) as arrays:
-        told = json.loads(str(arrays["job"]))
-        told |= {name: tuple(told[name]) for name in ("regimes", "losses")}
+        fields = json.loads(str(arrays["job"]))
+        fields |= {name: tuple(fields[name]) for name in ("regimes", "losses")}
         stack = Member(*(arrays[name] for name in Member._fields))
-        return Job(**told), stack, Ridges(*(arrays[name] for name in Ridges._fields))
+        return Job(**fields), stack, Ridges(*(arrays[name] for name in Ridges._fields))

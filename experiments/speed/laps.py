@@ -83,7 +83,7 @@ def throughput(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
             yield {
                 "contender": contender,
                 "regime": regime,
-                "runs_a_second": job.runs / lap.seconds,
+                "runs_per_second": job.runs / lap.seconds,
                 "gflops": useful(job) / lap.seconds,
                 "limit": rate,
                 "compiling": lap.compiling,
@@ -111,8 +111,8 @@ def end_to_end(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
         for way in ways:
             workshop.say(f"{OURS}: the whole command at {count} seeds, {way}")
             out = workshop.folder / f"noise-{count}-{way}"
-            asked = ["--dataset", DATASET, "--seeds", count, "--epochs", epochs, "--out", out]
-            row[way] = workshop.run("experiments.noise", *asked, cache=f"command-{count}")[1]
+            arguments = ["--dataset", DATASET, "--seeds", count, "--epochs", epochs, "--out", out]
+            row[way] = workshop.run("experiments.noise", *arguments, cache=f"command-{count}")[1]
         if count == few:
             usual, path = CONTENDERS[ONE_LOSS], workshop.job_file(job)
             workshop.say(f"{ONE_LOSS}: the same job at {count} seeds, cold")
@@ -142,7 +142,7 @@ def growth(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
                 yield {
                     "what": what,
                     "value": value,
-                    "seconds_a_run": lap.seconds / job.runs,
+                    "seconds_per_run": lap.seconds / job.runs,
                     "gflops": useful(job) / lap.seconds,
                     "compiling": lap.compiling,
                     "peak_gib": lap.peak_bytes / 2**30,

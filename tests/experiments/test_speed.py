@@ -57,7 +57,7 @@ def test_both_ways_in_jax_do_one_job(job_file):
     usual, ours = jax_contenders.one_loss(job, stack, ridges), jax_contenders.trainer(job)
     for lap in (usual, ours):
         assert lap.seconds > 0 and lap.compiling > 0
-    # two runs a loss from different first weights: as close as four epochs let them
+    # two runs per loss from different initial weights: as close as four epochs let them
     assert abs(usual.nll - ours.nll) < 0.15 and 0.5 < ours.nll < 2.3
 
 
@@ -170,7 +170,7 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch):
 
 def test_the_figure_of_growth(tmp_path):
     rows = [
-        {"what": what, "value": value, "seconds_a_run": 0.1, "gflops": 50.0}
+        {"what": what, "value": value, "seconds_per_run": 0.1, "gflops": 50.0}
         for what, values in {"seeds": (5, 20), "losses": (1, 4), "devices": (1, 2)}.items()
         for value in values
     ]

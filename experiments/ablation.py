@@ -35,8 +35,8 @@ def main(out: Path = Path("results/ablation"), common: Common = DEFAULTS) -> Non
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    studies = make_studies(common)
     command = Command(common, out)
+    studies = make_studies(common)
     command.train(*studies)
     command.finish(lambda: show(studies, command))
 
@@ -51,6 +51,7 @@ def make_studies(options: Options) -> list[Study]:
 
     The coefficient is data of a member: one small program serves all of them.
     """
+    options.refuse_own_losses("experiments.ablation")
     studies = []
     for dataset, regimes in CELLS.items():
         base = make_study("ablation", options, dataset, regimes=regimes)

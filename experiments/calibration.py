@@ -20,8 +20,8 @@ def main(
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    study = make_study("calibration", common, "digits", regimes=("clean",), losses=losses)
     command = Command(common, out)
+    study = make_study("calibration", common, "digits", regimes=("clean",), losses=losses)
     command.train(study)
     command.finish(lambda: show(study, command))
 

@@ -28,8 +28,8 @@ def main(
         out: The folder for the tables.
         common: Options of every command.
     """
-    studies = make_studies(common)
     command = Command(common, out)
+    studies = make_studies(common)
     for study, folder in studies:
         command.train(study, folder=records / folder)
     command.finish(lambda: show(studies, records, command))
@@ -37,6 +37,7 @@ def main(
 
 def make_studies(options: Options) -> list[tuple[Study, str]]:
     """The studies of the published tables, each with the folder of its records."""
+    options.refuse_own_losses("experiments.comparison")
     noise = [(make_study("noise", options, name), "noise") for name in NOISE_DATASETS]
     return [*noise, (longtail.make_studies(options, ())[0], "longtail")]
 

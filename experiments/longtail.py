@@ -36,8 +36,8 @@ def main(
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    studies = make_studies(common, losses)
     command = Command(common, out)
+    studies = make_studies(common, losses)
     command.train(*studies)
     command.finish(lambda: show(studies, command))
 

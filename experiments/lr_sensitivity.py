@@ -27,8 +27,8 @@ def main(
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    studies = vary_rate(make_study("", common, dataset, regimes=regimes, losses=losses))
     command = Command(common, out)
+    studies = vary_rate(make_study("", common, dataset, regimes=regimes, losses=losses))
     command.train(*studies)
     command.finish(lambda: show(studies, command))
 

@@ -41,8 +41,8 @@ def main(
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    study = make_probed(common, losses)
     command = Command(common, out)
+    study = make_probed(common, losses)
     command.train(study)
     command.finish(lambda: show(study, command))
 

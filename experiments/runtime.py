@@ -27,8 +27,8 @@ def main(
         out: The folder for records and the table.
         common: Options of every command.
     """
-    study = make_timed(common, losses)
     command = Command(common, out)
+    study = make_timed(common, losses)
     command.train(study)
     command.finish(lambda: show(study, command))
 

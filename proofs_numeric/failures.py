@@ -13,9 +13,7 @@ the lemma that the row is named after.
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from pgeom.geometry.diagnosis import GeneratorReport
+from pgeom.geometry.explanations import describe_pair
 from proofs_numeric.check import Check
 
 # what a row is about, where it is no claim of the paper
@@ -29,31 +27,12 @@ class Diagnostic(NamedTuple):
     failure: str
 
 
-def explain_convexity(report: GeneratorReport) -> str:
-    """Which property F lacks, with the pair that shows it; nothing if it lacks none."""
-    if report.witness is None:
-        return (
-            "" if report.convex else "negative curvature was seen that rounding hides from D(η,p)"
-        )
-    eta, p, divergence = report.witness
-    at = f"D(η,p) = {divergence:.6g} at {_pair(eta, p)}"
-    if not math.isfinite(divergence):
-        return f"F or its gradient is not finite: {at}"
-    if report.convex is False:
-        return f"F is not convex, so its score is not proper: R(η,p) < R(η,η), with {at}"
-    if report.strictly_convex is None:
-        return f"F is flat to rounding: {at} cannot be told from zero"
-    return (
-        f"F is not strictly convex, so its score is not strictly proper: R(η,p) = R(η,η), with {at}"
-    )
-
-
 def explain_identity(error, size, eta, p) -> str:
     """R(η,p) − R(η,η) and D(η,p) differ, though algebra makes them equal whatever F is."""
     return (
         "the arithmetic of the score failed: R(η,p) − R(η,η) and D(η,p), which are equal for "
         f"every F, were computed {error:.3g} apart, from terms of size up to {size:.3g}, at "
-        f"{_pair(eta, p)}"
+        f"{describe_pair(eta, p)}"
     )
 
 
@@ -78,8 +57,3 @@ def explain_lower_bound(row: Check) -> str:
         f"the searched bound is too large: the least D(η,p)/½‖η−p‖² found is {row.observed:.6g}, "
         f"below the {row.sharp_bound:.6g} by m_T; F bends less than the search for m_T saw"
     )
-
-
-def _pair(eta, p) -> str:
-    eta, p = (np.array2string(x, precision=6, separator=", ") for x in (eta, p))
-    return f"η = {' '.join(eta.split())}, p = {' '.join(p.split())}"

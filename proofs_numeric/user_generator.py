@@ -8,7 +8,6 @@ Each row that fails is explained by a note, which says what failed and what that
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -22,6 +21,8 @@ from pgeom.geometry import bounds, curvature
 from pgeom.geometry.any_generator import values_at
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk
 from pgeom.geometry.diagnosis import check_generator
+from pgeom.geometry.explanations import explain_convexity
+from pgeom.losses.own import require_generator
 from pgeom.losses.proper import on_logits
 from pgeom.types import Generator
 from proofs_numeric import failures, probes, user_float32
@@ -34,7 +35,7 @@ IDENTITY = 1e-13  # of the terms that both sides of an identity are made of
 
 def checks(F: Generator, K: int, name: str = "F") -> tuple[list[Check], list[str]]:
     """Everything about F on K classes, and a note for each failure; `name` is for messages."""
-    refuse_unless_differentiable(F, K, name)
+    require_generator(F, K, f"--generator: {name}")
     try:
         diagnostics = _diagnostics(F, K)
     except KeyboardInterrupt:
@@ -47,37 +48,13 @@ def checks(F: Generator, K: int, name: str = "F") -> tuple[list[Check], list[str
     return [one.check for one in diagnostics], list(dict.fromkeys(notes))
 
 
-def refuse_unless_differentiable(F: Callable, K: int, name: str) -> None:
-    """Refuse a function that JAX cannot trace as a scalar of one `p[K]`, twice differentiable."""
-
-    def derivatives(p):
-        return jax.jvp(jax.grad(F), (p,), (p,))
-
-    try:
-        result = jax.eval_shape(F, jax.ShapeDtypeStruct((K,), jnp.float64))
-        shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
-        scalar = shape == () and dtype is not None and jnp.issubdtype(dtype, jnp.floating)
-        for precision in (jnp.float32, jnp.float64) if scalar else ():
-            jax.eval_shape(jax.vmap(derivatives), jax.ShapeDtypeStruct((2, K), precision))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # whatever a user's function may raise
-        raise UsageError(
-            f"--generator: {name} raised {one_line(error)} (K={K}); it must be a function "
-            f"of one p[{K}] that JAX can differentiate twice"
-        ) from error
-    if not scalar:
-        got = type(result).__name__ if shape is None else f"{dtype} of shape {shape}"
-        raise UsageError(f"--generator: {name} must return a real scalar for p[{K}], got {got}")
-
-
 def check_convexity(F: Generator, K: int) -> list[Diagnostic]:
     """Finite at the vertices, convex, strictly convex; what rounding hides is no failure."""
     report = check_generator(F, K)
     least = math.nan if report.witness is None else report.witness.divergence
     vertices, witness = (
         "F is infinite at a vertex, and so is its score",
-        failures.explain_convexity(report),
+        explain_convexity(report),
     )
     verdicts = (
         ("F is finite at the vertices", report.finite_at_vertices or _has_limits(F, K), vertices),

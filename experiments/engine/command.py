@@ -29,12 +29,21 @@ class Command:
         self.machine = Machine(available, self.console, options.memory)
         self.json, self.out = options.json, out
         self.stats, self.requested = JobStats(), 0
+        self._said: set[str] = set()
 
     def train(self, *studies: Study, folder: Path | None = None) -> None:
         """Train what is missing of each study in a folder, by default that of the command."""
         for study in studies:
+            self._say_notes(study)
             self.requested += study.runs
             self.stats += train_missing(study, Store(folder or self.out), self.machine)
+
+    def _say_notes(self, study: Study) -> None:
+        """Print what is to be known about the losses of a study, once."""
+        for note in (loss.note for loss in study.losses):
+            if note and note not in self._said:
+                self._said.add(note)
+                self.console.print(note, soft_wrap=True, highlight=False, markup=False)
 
     def finish(self, show: Callable[[], Sequence[Path]]) -> None:
         """Show the results, in the process that writes, and say where everything is."""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from experiments.engine.own_losses import load_generators, load_losses, require_new_names
 from experiments.engine.study import Study
 from pgeom.data import datasets
 from pgeom.data.datasets import Dataset
@@ -29,6 +30,14 @@ class Options:
     """How many, as in 5 for the seeds 0 to 4, or a list, as in 0 3 7."""
     epochs: int = Training.epochs
     """Maximum epochs per run."""
+    generators: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE:NAME…")] = ()
+    """Convex functions F(p) of your own to train the scores of, as in my.py:cubic or
+    package.module:cubic. The file is run."""
+    own_losses: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE:NAME…")] = ()
+    """Functions loss(logits, labels) of your own, named in the same way. The file is run."""
+    no_match: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Leave --generators as they are, instead of rescaling each to the mean curvature of the
+    built-in proper losses."""
     model: str = "mlp"
     """The model to train: mlp."""
     devices: int | None = None
@@ -39,6 +48,11 @@ class Options:
     """Be one of the processes of a job that Slurm, Open MPI, Kubernetes or Cloud TPU started."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Print the aggregated table as JSON, and nothing else, on stdout."""
+
+    def refuse_own_losses(self, name: str) -> None:
+        """For commands whose losses are given by what they reproduce."""
+        if self.generators or self.own_losses:
+            raise UsageError(f"{name} trains given losses: no --generators, no --own-losses")
 
     def check(self, out: Path) -> None:
         """Refuse values that no command can work with."""
@@ -65,6 +79,9 @@ def make_study(
 ) -> Study:
     """The study that a command line asks for, or a UsageError; nothing is trained yet.
 
+    Losses of the user's own are added to those chosen; to check them computes something, so that a
+    `Command` must have set up JAX before.
+
     Args:
       name: of the study.
       options: common to every command.
@@ -77,13 +94,16 @@ def make_study(
     chosen = choose_all("loss", losses, known)
     architecture = ARCHITECTURES[choose("model", options.model, ARCHITECTURES)]
     data = datasets.load(dataset)
+    own = load_generators(options.generators, data.num_classes, match=not options.no_match)
+    own += load_losses(options.own_losses, data.num_classes)
+    require_new_names(own, catalogue.LOSSES)
     seeds = parse_seeds(options.seeds)
     return Study(
         name=name,
         dataset=data,
         regimes=_parse_regimes(regimes, data, seeds[0]),
         seeds=seeds,
-        losses=tuple(known[loss] for loss in chosen),
+        losses=(*(known[loss] for loss in chosen), *own),
         model=architecture(data.features.shape[1], data.num_classes),
         training=Training(epochs=options.epochs),
     )

@@ -34,8 +34,8 @@ def main(
     # here and not above: a mistake in the command line should not wait for them
     from experiments.report import gather, theory_figures
 
-    studies = gather.make_studies(common, losses)
     command = Command(common, out)
+    studies = gather.make_studies(common, losses)
     theory = theory and command.machine.is_primary
     with theory_figures.drawing(out) if theory else nullcontext() as drawing:
         gather.train(studies, out.parent, command)

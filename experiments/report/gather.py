@@ -1,5 +1,6 @@
 """Everything the report needs: what is missing is trained, and all is read from records."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,7 +73,7 @@ def make_studies(options: Options, losses: tuple[str, ...]) -> Studies:
         noise=noise,
         longtail=longtail.make_studies(options, losses),
         robustness=robustness.make_probed(options, general),
-        ablation=ablation.make_studies(options),
+        ablation=ablation.make_studies(replace(options, generators=(), own_losses=())),
         rates=lr_sensitivity.vary_rate(noise["digits"]),
         runtime=runtime.make_timed(options, general),
     )

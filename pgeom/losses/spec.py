@@ -39,6 +39,7 @@ class LossSpec:
       constants: the loss's own, by name; they are part of the identity of a run.
       look: None leaves the choice to the figures.
       candidate: whether the loss is under study, and not one of those it is compared with.
+      note: what a user should know before it is trained.
     """
 
     name: str = field(compare=False)
@@ -48,6 +49,7 @@ class LossSpec:
     constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
     look: Look | None = field(default=None, compare=False)
     candidate: bool = field(default=False, compare=False)
+    note: str = field(default="", compare=False)
 
     def build(self, stats: ClassStats) -> CatalogueLoss:
         """The loss for the class statistics of one training partition."""

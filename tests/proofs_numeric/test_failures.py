@@ -9,6 +9,7 @@ import pytest
 
 from pgeom.geometry.convexity import Witness
 from pgeom.geometry.diagnosis import GeneratorReport
+from pgeom.geometry.explanations import explain_convexity
 from proofs_numeric import failures, numerics, user_float32
 from proofs_numeric.check import upper_bound
 
@@ -27,7 +28,7 @@ def cubic(p):
 )
 def test_a_property_that_fails_has_its_witness(convex, divergence, says):
     witness = Witness(np.array([1.0, 0.0]), np.array([0.5, 0.5]), divergence)
-    text = failures.explain_convexity(GeneratorReport(True, convex, False, witness, "by hand"))
+    text = explain_convexity(GeneratorReport(True, convex, False, witness, "by hand"))
     assert text.startswith(says)
     assert text.endswith("at η = [1., 0.], p = [0.5, 0.5]")
 

@@ -1,0 +1,57 @@
+"""The losses that a command line names in a user's files, checked before anything is trained."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import cache
+
+from pgeom.frontend.errors import UsageError
+from pgeom.frontend.loading import load
+from pgeom.geometry.explanations import explain_convexity
+from pgeom.losses.candidates import MEAN_CURVATURE
+from pgeom.losses.own import generator_loss, plain_loss, require_convex, require_loss
+from pgeom.losses.spec import LossSpec
+
+GENERATORS, LOSSES = "--generators", "--own-losses"  # options
+load_once = cache(load)  # a file is run once, however many studies of a command ask for it
+
+
+def load_generators(sources: tuple[str, ...], K: int, *, match: bool) -> list[LossSpec]:
+    """The scores of generators `FILE_OR_MODULE:NAME`, each with a note on what is known about it.
+
+    Args:
+      sources: as on the command line.
+      K: the number of classes on which each must be convex.
+      match: whether to rescale each to the mean curvature of the built-in proper losses.
+    """
+    specs = []
+    for source in sources:
+        F = load_once(source, option=GENERATORS)
+        diagnosis = require_convex(F, K, f"{GENERATORS}: {source}")
+        doubt = "" if diagnosis.strictly_convex else f"; {explain_convexity(diagnosis)}"
+        target = MEAN_CURVATURE if match else None
+        spec = generator_loss(F, _name(source), mean_curvature=target)
+        specs.append(replace(spec, note=f"{source}: {diagnosis!r}{doubt}"))
+    return specs
+
+
+def load_losses(sources: tuple[str, ...], K: int) -> list[LossSpec]:
+    """The losses `FILE_OR_MODULE:NAME`, each `loss(logits, labels)`."""
+    specs = []
+    for source in sources:
+        loss = load_once(source, option=LOSSES)
+        require_loss(loss, K, f"{LOSSES}: {source}")
+        specs.append(plain_loss(loss, _name(source)))
+    return specs
+
+
+def require_new_names(own: list[LossSpec], known: Collection[str]) -> None:
+    """Refuse losses that are called as another one is."""
+    taken = set(known)
+    for spec in own:
+        if spec.name in taken:
+            raise UsageError(f"there is a loss called {spec.name!r} already; rename yours")
+        taken.add(spec.name)
+
+
+def _name(source: str) -> str:
+    return source.rpartition(":")[2]

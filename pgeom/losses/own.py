@@ -1,0 +1,123 @@
+"""Losses of a user's own as values of a study: a generator F(p), or a loss(logits, labels).
+
+>>> import jax.numpy as jnp
+>>> def cubic(p): return jnp.sum(p**3)
+>>> spec = generator_loss(cubic, "cubic")
+>>> spec.label, spec.family, dict(spec.constants)
+('cubic', 'Own', {'mean_curvature': 2.0})
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+
+from pgeom.frontend.errors import UsageError
+from pgeom.frontend.loading import one_line
+from pgeom.geometry.bregman import bregman_score
+from pgeom.geometry.closed_forms import rescale
+from pgeom.geometry.curvature import mean_curvature
+from pgeom.geometry.diagnosis import Diagnosis, diagnose
+from pgeom.geometry.explanations import explain_convexity
+from pgeom.losses.candidates import GEOMETRY_SEED, MEAN_CURVATURE
+from pgeom.losses.proper import on_logits
+from pgeom.losses.spec import LossSpec, from_logits, steady
+from pgeom.types import CatalogueLoss, ClassStats, Generator, Loss
+
+FAMILY = "Own"
+EXAMPLES = 4  # on which a loss is tried before it is trained
+
+
+def generator_loss(
+    F: Generator, name: str, *, mean_curvature: float | None = MEAN_CURVATURE
+) -> LossSpec:
+    """The score of F as a loss of a study.
+
+    Args:
+      F: a convex function `F(p[K]) -> scalar`.
+      name: what to call it everywhere.
+      mean_curvature: what F is rescaled to, by default as CAPM, HPG and Brier are, so that
+        learning rates compare; None leaves F as it is.
+    """
+
+    def make(stats: ClassStats, **constants: float | None) -> CatalogueLoss:
+        matched = _matched(F, stats.counts.shape[0], constants["mean_curvature"])
+        return steady(on_logits(bregman_score(matched)))
+
+    constants = {"mean_curvature": mean_curvature}
+    return LossSpec(name, name, FAMILY, make, constants, candidate=True)
+
+
+def plain_loss(loss: Loss, name: str) -> LossSpec:
+    """`loss(logits, labels)` as a loss of a study."""
+    return LossSpec(name, name, FAMILY, from_logits(loss), candidate=True)
+
+
+@cache
+def _matched(F: Generator, K: int, target: float | None) -> Generator:
+    """F with this mean curvature, by a constant factor found once, also while tracing."""
+    if target is None:
+        return F
+    with jax.ensure_compile_time_eval(), jax.enable_x64(False):
+        key = jax.random.key(GEOMETRY_SEED)
+        present = float(jax.jit(lambda key: mean_curvature(F, K, key=key))(key))
+    return rescale(F, target / present)
+
+
+def require_generator(F: Callable, K: int, name: str) -> None:
+    """Refuse a function that JAX cannot trace as a scalar of one `p[K]`, twice differentiable."""
+
+    def derivatives(p):
+        return jax.jvp(jax.grad(F), (p,), (p,))
+
+    try:
+        result = jax.eval_shape(F, jax.ShapeDtypeStruct((K,), float))
+        shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
+        scalar = shape == () and dtype is not None and jnp.issubdtype(dtype, jnp.floating)
+        for precision in (jnp.float32, float) if scalar else ():
+            jax.eval_shape(jax.vmap(derivatives), jax.ShapeDtypeStruct((2, K), precision))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a user's function may raise
+        raise UsageError(
+            f"{name} raised {one_line(error)} (K={K}); it must be a function of one p[{K}] that "
+            "JAX can differentiate twice"
+        ) from error
+    if not scalar:
+        got = type(result).__name__ if shape is None else f"{dtype} of shape {shape}"
+        raise UsageError(f"{name} must return a real scalar for p[{K}], got {got}")
+
+
+def require_convex(F: Generator, K: int, name: str) -> Diagnosis:
+    """The diagnosis of F on K classes, or a UsageError with the pair that refutes it."""
+    require_generator(F, K, name)
+    diagnosis = diagnose(F, K)
+    if not diagnosis.finite_at_vertices:
+        raise UsageError(
+            f"{name} must be finite at the vertices of the simplex (K={K}); write 0·log 0 as "
+            "jax.scipy.special.xlogy(p, p)"
+        )
+    if diagnosis.convex is False:
+        raise UsageError(f"{name}: {explain_convexity(diagnosis)}")
+    return diagnosis
+
+
+def require_loss(loss: Callable, K: int, name: str) -> None:
+    """Refuse what is no loss of logits `[n, K]` and labels `[n]`, with finite slopes."""
+    logits = jnp.linspace(-3.0, 3.0, EXAMPLES * K).reshape(EXAMPLES, K)
+    labels = jnp.arange(EXAMPLES) % K
+    try:
+        values = jnp.asarray(loss(logits, labels))
+        slopes = jax.grad(lambda z: jnp.sum(jnp.asarray(loss(z, labels))))(logits)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a user's function may raise
+        raise UsageError(f"{name} raised {one_line(error)} on logits[{EXAMPLES}, {K}]") from error
+    if values.shape != (EXAMPLES,) or not jnp.issubdtype(values.dtype, jnp.floating):
+        raise UsageError(
+            f"{name} must return one number per example, shape [{EXAMPLES}], got {values.dtype} of "
+            f"shape {list(values.shape)}"
+        )
+    if not bool(jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(slopes))):
+        raise UsageError(f"{name} must be finite with a finite gradient on logits within ±3")

@@ -25,6 +25,7 @@ ROOMS = {  # a room, the inner ones first, and what of the project it may import
     "pgeom/compilation.py": set(),
     "pgeom/frontend": set(),
     "pgeom/geometry": CORE | {"pgeom.compilation"},
+    "pgeom/losses/own.py": LOSSES | {"pgeom.frontend"},  # it refuses what a user brings
     "pgeom/losses": GEOMETRY,
     "pgeom/models": LOSSES,
     "pgeom/training": MODELS | {"pgeom.compilation"},
@@ -37,7 +38,7 @@ ROOMS = {  # a room, the inner ones first, and what of the project it may import
     "experiments/speed": {"pgeom"} | SHOWING,
     "experiments": {"pgeom"} | SHOWING | COMMANDS,  # the commands
     "proofs_numeric": GEOMETRY
-    | {f"pgeom.losses.{name}" for name in ("proper", "catalogue", "candidates")}
+    | {f"pgeom.losses.{name}" for name in ("proper", "catalogue", "candidates", "own")}
     | {"pgeom.compilation", "pgeom.data", "pgeom.frontend"},
 }
 LIBRARIES = {  # a library, and the only places for it

@@ -8,7 +8,13 @@ from pgeom.frontend.errors import UsageError
 from pgeom.frontend.loading import load
 from pgeom.geometry.explanations import explain_convexity
 from pgeom.losses.candidates import MEAN_CURVATURE
-from pgeom.losses.own import generator_loss, plain_loss, require_convex, require_loss
+from pgeom.losses.own import (
+    generator_loss,
+    plain_loss,
+    require_convex,
+    require_curvature,
+    require_loss,
+)
 from pgeom.losses.spec import LossSpec
 
 GENERATORS, LOSSES = "--generators", "--own-losses"  # options
@@ -27,6 +33,8 @@ def load_generators(sources: tuple[str, ...], K: int, *, match: bool) -> list[Lo
     for source in sources:
         F = load_once(source, option=GENERATORS)
         diagnosis = require_convex(F, K, f"{GENERATORS}: {source}")
+        if match:
+            require_curvature(F, K, f"{GENERATORS}: {source}")
         doubt = "" if diagnosis.strictly_convex else f"; {explain_convexity(diagnosis)}"
         target = MEAN_CURVATURE if match else None
         spec = generator_loss(F, _name(source), mean_curvature=target)

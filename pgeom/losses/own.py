@@ -7,6 +7,7 @@
 ('cubic', 'Own', {'mean_curvature': 2.0})
 """
 
+import math
 from collections.abc import Callable
 from functools import cache
 
@@ -54,15 +55,17 @@ def plain_loss(loss: Loss, name: str) -> LossSpec:
     return LossSpec(name, name, FAMILY, from_logits(loss), candidate=True)
 
 
-@cache
 def _matched(F: Generator, K: int, target: float | None) -> Generator:
-    """F with this mean curvature, by a constant factor found once, also while tracing."""
-    if target is None:
-        return F
+    """F with this mean curvature, or as it is."""
+    return F if target is None else rescale(F, target / _mean_curvature(F, K))
+
+
+@cache
+def _mean_curvature(F: Generator, K: int) -> float:
+    """The mean curvature of F, a constant that is found once, also while tracing."""
     with jax.ensure_compile_time_eval(), jax.enable_x64(False):
         key = jax.random.key(GEOMETRY_SEED)
-        present = float(jax.jit(lambda key: mean_curvature(F, K, key=key))(key))
-    return rescale(F, target / present)
+        return float(jax.jit(lambda key: mean_curvature(F, K, key=key))(key))
 
 
 def require_generator(F: Callable, K: int, name: str) -> None:
@@ -101,6 +104,16 @@ def require_convex(F: Generator, K: int, name: str) -> Diagnosis:
     if diagnosis.convex is False:
         raise UsageError(f"{name}: {explain_convexity(diagnosis)}")
     return diagnosis
+
+
+def require_curvature(F: Generator, K: int, name: str) -> None:
+    """Refuse a generator that no factor brings to a given mean curvature."""
+    curvature = _mean_curvature(F, K)
+    if not 0 < curvature < math.inf:
+        raise UsageError(
+            f"{name} must have a positive, finite mean curvature to be matched with the other "
+            f"losses, got {curvature:g} (K={K}); give --no-match to train it as it is"
+        )
 
 
 def require_loss(loss: Callable, K: int, name: str) -> None:

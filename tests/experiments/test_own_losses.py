@@ -1,0 +1,121 @@
+"""A four-line file with a generator enters an experiment, and nothing else has to change."""
+
+import json
+
+import jax.numpy as jnp
+import pytest
+
+from experiments import ablation, comparison, noise
+from experiments.engine import own_losses
+from experiments.engine.options import Options
+from pgeom.frontend.errors import UsageError
+from pgeom.losses import catalogue
+from pgeom.losses.own import generator_loss
+
+FILE = """
+import jax
+import jax.numpy as jnp
+
+def cubic(p):
+    return jnp.sum(p**3)
+
+def maximum(p):
+    return jnp.max(p) + 0.0 * jnp.sum(p**2)
+
+def brier(p):
+    return jnp.sum(p**2)
+
+def hinge(logits, labels):
+    label = jax.nn.one_hot(labels, logits.shape[-1], dtype=bool)
+    rival = jnp.max(jnp.where(label, -jnp.inf, logits), axis=-1)
+    return jax.nn.softplus(1 + rival - jnp.sum(jnp.where(label, logits, 0.0), axis=-1))
+"""
+SETTINGS = {"dataset": "breast-cancer", "regimes": ("clean",), "losses": ("ce", "brier")}
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def loaded_anew():
+    own_losses.load_once.cache_clear()
+
+
+def options(**changes):
+    return Options(seeds=("2",), epochs=2, **changes)
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+
+
+def test_it_is_trained_beside_the_others_and_shown(mine, tmp_path, capsys):
+    own = {"generators": (f"{mine}:cubic",), "own_losses": (f"{mine}:hinge",)}
+    noise.main(**SETTINGS, out=tmp_path / "out", common=options(**own))
+    printed = capsys.readouterr().out
+    assert f"{mine}:cubic: <F on 2 classes: strictly convex" in printed.replace("\n", "")
+    page = (tmp_path / "out" / "tables-breast-cancer.md").read_text()
+    assert page.count("| cubic |") == page.count("| hinge |") == 2
+    assert {record["label"] for record in lines(tmp_path / "out")} == {
+        *("CE", "Brier", "cubic", "hinge")
+    }
+
+
+def test_its_runs_are_those_of_the_loss_built_in_python(mine, tmp_path, monkeypatch, capsys):
+    from_file = options(generators=(f"{mine}:cubic",))
+    noise.main(**SETTINGS, out=tmp_path / "out", common=from_file)
+
+    def written_in_python(p):
+        return jnp.sum(p**3)
+
+    spec = generator_loss(written_in_python, "python")
+    monkeypatch.setitem(catalogue.GENERAL, "python", spec)
+    settings = {**SETTINGS, "losses": ("ce", "python")}
+    capsys.readouterr()
+    noise.main(**settings, out=tmp_path / "out", common=options())
+    assert "0 runs trained, 4 reused" in " ".join(capsys.readouterr().out.split())
+
+
+def test_without_matching_it_is_another_loss(mine, tmp_path):
+    for no_match in (False, True):
+        own = options(generators=(f"{mine}:cubic",), no_match=no_match)
+        noise.main(**SETTINGS | {"losses": ("ce",)}, out=tmp_path / "out", common=own)
+    cubic = [record for record in lines(tmp_path / "out") if record["loss"] == "cubic"]
+    assert len({record["identity"] for record in cubic}) == 4
+
+
+def test_what_is_not_strictly_convex_is_trained_and_said(mine, tmp_path, capsys):
+    own = options(generators=(f"{mine}:maximum",), no_match=True)
+    noise.main(**SETTINGS | {"losses": ("ce",)}, out=tmp_path / "out", common=own)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "F is not strictly convex, so its score is not strictly proper" in printed
+
+
+BAD = {
+    "taken": ({"generators": ("{}:brier",)}, "there is a loss called 'brier' already"),
+    "twice": ({"generators": ("{}:cubic", "{}:cubic")}, "there is a loss called 'cubic' already"),
+    "name": ({"generators": ("{}:cubc",)}, "has no 'cubc'; did you mean 'cubic'"),
+    "no loss": ({"own_losses": ("{}:cubic",)}, "raised TypeError"),
+    "flat": ({"generators": ("{}:maximum",)}, "mean curvature to be matched with the other"),
+    "no file": ({"own_losses": ("nowhere.py:f",)}, "there is no file 'nowhere.py'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_writes_nothing(case, mine, tmp_path):
+    changes, says = BAD[case]
+    named = {name: tuple(word.format(mine) for word in words) for name, words in changes.items()}
+    with pytest.raises(UsageError) as error:
+        noise.main(**SETTINGS, out=tmp_path / "out", common=options(**named))
+    assert says in str(error.value) and "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", [ablation, comparison])
+def test_commands_of_given_losses_refuse_others(command, mine, tmp_path):
+    with pytest.raises(UsageError, match="trains given losses"):
+        command.main(out=tmp_path / "out", common=options(generators=(f"{mine}:cubic",)))

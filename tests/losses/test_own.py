@@ -1,0 +1,103 @@
+"""Losses of one's own: what they are made into, and what is refused, with a reason."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pgeom
+from pgeom.frontend.errors import UsageError
+from pgeom.geometry.curvature import mean_curvature
+from pgeom.losses import own
+from pgeom.losses.catalogue import LOSSES
+from pgeom.losses.own import generator_loss, plain_loss, require_convex, require_loss
+from pgeom.types import Annealing, ClassStats
+
+STATS = ClassStats(jnp.array([4.0, 5.0, 6.0]), jnp.eye(3, 2))
+ANNEALING = Annealing(0, 0.2, 10.0)
+LOGITS = jnp.array([[2.0, 0.0, 1.0], [-1.0, 0.5, 3.0], [0.0, 0.0, 0.0]])
+LABELS = jnp.array([0, 1, 2])
+
+
+def cubic(p):
+    return jnp.sum(p**3)
+
+
+def cross_entropy(logits, labels):
+    chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    return jax.nn.logsumexp(logits, axis=-1) - chosen
+
+
+def values(spec):
+    return spec.build(STATS)(LOGITS, LABELS, ANNEALING)
+
+
+def test_a_generator_is_rescaled_to_the_common_curvature():
+    plain = values(generator_loss(cubic, "cubic", mean_curvature=None))
+    np.testing.assert_allclose(plain, pgeom.on_logits(pgeom.bregman_score(cubic))(LOGITS, LABELS))
+    key = jax.random.key(own.GEOMETRY_SEED)
+    factor = 2.0 / float(mean_curvature(cubic, 3, key=key))
+    np.testing.assert_allclose(values(generator_loss(cubic, "cubic")), factor * plain, rtol=1e-5)
+
+
+def test_the_squared_norm_is_the_brier_score():
+    mine = generator_loss(lambda p: jnp.sum(p**2), "mine")
+    np.testing.assert_allclose(values(mine), values(LOSSES["brier"]), rtol=1e-5)
+
+
+def test_a_generator_can_be_built_inside_a_trace():
+    spec = generator_loss(cubic, "cubic")
+    traced = jax.jit(lambda stats: spec.build(stats)(LOGITS, LABELS, ANNEALING))(STATS)
+    np.testing.assert_allclose(traced, values(spec), rtol=1e-6)
+
+
+def test_a_loss_is_taken_as_it_is():
+    mine = plain_loss(cross_entropy, "mine")
+    np.testing.assert_allclose(values(mine), values(LOSSES["ce"]), rtol=1e-5)
+
+
+NO_GENERATORS = {
+    "concave": (lambda p: -jnp.sum(p**2), "F is not convex, so its score is not proper"),
+    "a vector": (lambda p: p, "must return a real scalar for p[3], got float32 of shape (3,)"),
+    "integer": (lambda p: 3, "must return a real scalar"),
+    "two arguments": (lambda p, q: jnp.sum(p), "raised TypeError"),
+    "not for JAX": (lambda p: float(p[0]), "raised"),
+    "not finite": (lambda p: jnp.sum(p * jnp.log(p)), "must be finite at the vertices"),
+}
+
+
+@pytest.mark.parametrize("case", NO_GENERATORS)
+def test_no_generator_is_refused(case):
+    F, says = NO_GENERATORS[case]
+    with pytest.raises(UsageError) as error:
+        require_convex(F, 3, "my.py:F")
+    assert str(error.value).startswith("my.py:F") and says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_witness_refutes_convexity():
+    with pytest.raises(UsageError, match=r"D\(η,p\) = -\d.* at η = \[.*\], p = \[.*\]"):
+        require_convex(NO_GENERATORS["concave"][0], 3, "F")
+
+
+NO_LOSSES = {
+    "a mean": (lambda z, y: jnp.mean(z), "one number per example, shape [4], got float32"),
+    "labels": (lambda z, y: y, "raised TypeError"),
+    "a table": (lambda z, y: z, "shape [4], got float32 of shape [4, 3]"),
+    "one argument": (lambda z: z[:, 0], "raised TypeError"),
+    "not finite": (lambda z, y: jnp.log(-jnp.ones(len(y))) + z[:, 0], "must be finite"),
+    "no gradient": (lambda z, y: jnp.sqrt(jnp.sum(0.0 * z, axis=-1)), "finite gradient"),
+}
+
+
+@pytest.mark.parametrize("case", NO_LOSSES)
+def test_no_loss_is_refused(case):
+    loss, says = NO_LOSSES[case]
+    with pytest.raises(UsageError) as error:
+        require_loss(loss, 3, "my.py:loss")
+    assert str(error.value).startswith("my.py:loss") and says in str(error.value)
+
+
+def test_good_ones_pass():
+    assert require_convex(cubic, 3, "F").strictly_convex
+    require_loss(cross_entropy, 3, "loss")

@@ -44,7 +44,7 @@ def main(
 
 def show(results, drawing, command: Command) -> list[Path]:
     """Write the tables, the figures and the page, all from records."""
-    from experiments.report import page, paper_figures, paper_tables, theory_figures
+    from experiments.report import conclusions, page, paper_figures, paper_tables, theory_figures
 
     command.console.print("writing tables and figures", highlight=False)
     written = paper_tables.write(results, command.out)
@@ -53,9 +53,12 @@ def show(results, drawing, command: Command) -> list[Path]:
         figures |= theory_figures.finish(drawing, command.out)
         if not set(theory_figures.CAPTIONS) <= set(figures):
             command.console.print(f"theory figures are missing; see {theory_figures.COMMAND}")
-    target = page.write(results, written, figures, command.out)
+    findings, target = conclusions.sentences(results), command.out / "index.html"
+    target.write_text(page.html(findings, written, figures), encoding="utf-8")
     if command.json:
         print(paper_tables.as_json(results))
+    for finding in findings:
+        command.console.print(f"• {finding}", highlight=False, markup=False)
     command.console.print(f"{len(written)} tables and {len(figures)} figures; open {target}")
     return [target]
 

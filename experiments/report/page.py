@@ -10,8 +10,6 @@ import base64
 from html import escape
 from pathlib import Path
 
-from experiments.report import conclusions
-from experiments.report.gather import Results
 from experiments.report.paper_figures import Figure
 from experiments.report.paper_tables import Table
 from experiments.tables.grid import Grid
@@ -20,22 +18,12 @@ HERE = Path(__file__).parent
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-def write(
-    results: Results, tables: dict[str, Table], figures: dict[str, Figure], out: Path
-) -> Path:
-    """Write the page and return its path."""
-    found = conclusions.sentences(results)
-    target = out / "index.html"
-    target.write_text(html(found, tables, figures), encoding="utf-8")
-    return target
-
-
-def html(found: list[str], tables: dict[str, Table], figures: dict[str, Figure]) -> str:
+def html(findings: list[str], tables: dict[str, Table], figures: dict[str, Figure]) -> str:
     """The whole page."""
     parts = [
         "<h1>The experiments, reproduced</h1>",
         '<section id="findings"><h2>What was found</h2><ul>',
-        *(f"<li>{escape(sentence)}</li>" for sentence in found),
+        *(f"<li>{escape(sentence)}</li>" for sentence in findings),
         "</ul></section>",
         _contents(tables, figures),
         "<h2>Tables</h2><p>A click on a heading sorts by its column; bold marks the best.</p>",

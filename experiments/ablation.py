@@ -93,4 +93,4 @@ def show(studies: list[Study], command: Command) -> list[Path]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.ablation")
+    command_line.run(main, "experiments.ablation", example="--seeds 10")

@@ -42,4 +42,4 @@ def show(study: Study, command: Command) -> list[Path]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.calibration")
+    command_line.run(main, "experiments.calibration", example="--losses ce brier hpg --seeds 10")

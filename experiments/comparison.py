@@ -62,4 +62,4 @@ def show(studies: list[tuple[Study, str]], records: Path, command: Command) -> l
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.comparison")
+    command_line.run(main, "experiments.comparison", example="--seeds 50")

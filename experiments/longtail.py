@@ -77,4 +77,6 @@ def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.longtail")
+    command_line.run(
+        main, "experiments.longtail", example="--losses ce logit_adjustment ldam --seeds 10"
+    )

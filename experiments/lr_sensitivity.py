@@ -59,4 +59,4 @@ def show(studies: tuple[Study, ...], command: Command) -> list[Path]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.lr_sensitivity")
+    command_line.run(main, "experiments.lr_sensitivity", example="--dataset digits --losses ce hpg")

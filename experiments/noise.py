@@ -62,4 +62,6 @@ def noisiest_regime(regimes: tuple[Regime, ...]) -> Regime:
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.noise")
+    command_line.run(
+        main, "experiments.noise", example="--dataset digits --losses ce gce hpg --seeds 10"
+    )

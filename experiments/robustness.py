@@ -115,4 +115,4 @@ def show(study: Study, command: Command) -> list[Path]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.robustness")
+    command_line.run(main, "experiments.robustness", example="--losses ce brier hpg")

@@ -52,4 +52,4 @@ def show(study: Study, command: Command) -> list[Path]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.runtime")
+    command_line.run(main, "experiments.runtime", example="--losses ce brier hpg")

@@ -16,7 +16,6 @@ from proofs_numeric import check_table, runner, user_generator
 from proofs_numeric.check_table import Results
 
 GENERATOR_CLASSES = (2, 3, 10)
-TABLE_WIDTH = 240  # where the output is not a terminal
 
 
 def main(
@@ -42,7 +41,7 @@ def main(
         without checking: python -m proofs_numeric.proof_figures DIR.
       json: Print JSON on standard output, and nothing else there.
     """
-    progress = Console(stderr=True)
+    progress = command_line.make_console(stderr=True)
     folder = command_line.make_folder(figures, option="--figures") if figures else None
     if generator:
         results, notes = _check_generator(generator, only, classes, progress)
@@ -77,9 +76,7 @@ def _check_generator(
 
 
 def _print(results: Results, notes: list[str]) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=TABLE_WIDTH)
+    console = command_line.make_console()
     console.print(check_table.to_table(results))
     for claim, ratio in check_table.median_sharpness(results).items():
         console.print(f"median sharp/paper {ratio:.3f}  {claim}", highlight=False, markup=False)
@@ -93,4 +90,9 @@ def _print(results: Results, notes: list[str]) -> None:
 
 if __name__ == "__main__":
     runner.configure()
-    command_line.run(main, "proofs_numeric", on_interrupt="interrupted: rerun to check again")
+    command_line.run(
+        main,
+        "proofs_numeric",
+        example="--only regret margin --classes 3 10",
+        on_interrupt="interrupted: rerun to check again",
+    )

@@ -221,4 +221,6 @@ def _colour(loss: str) -> str:
 
 if __name__ == "__main__":
     runner.configure()
-    command_line.run(main, "proofs_numeric.proof_figures", on_interrupt="interrupted")
+    command_line.run(
+        main, "proofs_numeric.proof_figures", example="figures", on_interrupt="interrupted"
+    )

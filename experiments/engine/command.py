@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
-from rich.console import Console
 
 from experiments.engine import devices
 from experiments.engine.jobs import JobStats, Machine, train_missing
 from experiments.engine.options import Options
 from experiments.engine.records import Store
 from experiments.engine.study import Study
+from pgeom.frontend import command_line
 
 
 class Command:
@@ -25,7 +25,8 @@ class Command:
             devices.join_processes(options.devices)
         available = devices.prepare_devices(options.devices)
         # where stdout is for JSON, print on stderr; and of several processes only one prints
-        self.console = Console(stderr=options.json, quiet=jax.process_index() > 0)
+        quiet = jax.process_index() > 0
+        self.console = command_line.make_console(stderr=options.json, quiet=quiet)
         self.machine = Machine(available, self.console, options.memory)
         self.json, self.out = options.json, out
         self.stats, self.requested = JobStats(), 0
@@ -33,10 +34,12 @@ class Command:
 
     def train(self, *studies: Study, folder: Path | None = None) -> None:
         """Train what is missing of each study in a folder, by default that of the command."""
-        for study in studies:
+        for number, study in enumerate(studies, start=1):
             self._say_notes(study)
             self.requested += study.runs
-            self.stats += train_missing(study, Store(folder or self.out), self.machine)
+            place = f" ({number} of {len(studies)})" if len(studies) > 1 else ""
+            title = f"{study.name or 'study'}{place}, {study.dataset.name}"
+            self.stats += train_missing(study, Store(folder or self.out), self.machine, title)
 
     def _say_notes(self, study: Study) -> None:
         """Print what is to be known about the losses of a study, once."""

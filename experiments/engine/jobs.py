@@ -98,10 +98,11 @@ class Job(NamedTuple):
         self.store.add(name, records, arrays)
 
 
-def train_missing(study: Study, store: Store, machine: Machine) -> JobStats:
+def train_missing(study: Study, store: Store, machine: Machine, title: str = "") -> JobStats:
     """Train what is missing of a study, in one compiled program, and record it.
 
     Of a timed study, each loss has a program of its own on one device of the primary process.
+    Progress is shown beside `title`.
     """
     job = find_missing(study, store)
     if not job.runs:
@@ -113,12 +114,12 @@ def train_missing(study: Study, store: Store, machine: Machine) -> JobStats:
     stats = JobStats()
     for setup in setups:
         begun = time.perf_counter()
-        with machine.console.status("compiling the epoch program"):
+        with machine.console.status(f"{title}: compiling"):
             programs = compile_programs(setup, sizes)
         stats += JobStats(compiling=time.perf_counter() - begun)
         if machine.is_primary:
             store.describe(describe(job.study))
-        stats += _timed(job, programs) if study.timed else _grouped(job, programs, machine)
+        stats += _timed(job, programs) if study.timed else _grouped(job, programs, machine, title)
     return stats
 
 
@@ -162,7 +163,7 @@ def plan_setups(job: Job, machine: Machine, sizes: Sizes) -> list[Setup]:
     return [replace(setup, members_per_device=members, batched=True)]
 
 
-def _grouped(job: Job, programs: Programs, machine: Machine) -> JobStats:
+def _grouped(job: Job, programs: Programs, machine: Machine, title: str) -> JobStats:
     """Train group after group.
 
     One group is prepared and one written while another trains: the devices do not wait for the
@@ -170,9 +171,7 @@ def _grouped(job: Job, programs: Programs, machine: Machine) -> JobStats:
     """
     begun, size = time.perf_counter(), programs.setup.group_size
     with _progress(machine.console) as bar, ThreadPoolExecutor(1) as executor:
-        task = bar.add_task(
-            f"training {job.study.dataset.name}", total=1.0, finished=0, runs=job.runs
-        )
+        task = bar.add_task(title, total=1.0, finished=0, runs=job.runs)
         upcoming = executor.submit(job.prepare, 0, size)
         writing: list[Future] = []
         for first in range(0, len(job.cells), size):
@@ -234,6 +233,8 @@ def _device_memory() -> float:
 
 
 def _progress(console: Console) -> Progress:
-    counts = TextColumn("{task.fields[finished]}/{task.fields[runs]} runs stopped")
+    """A bar on a terminal, and nothing elsewhere: a log has no use for one."""
+    counts = TextColumn("{task.fields[finished]} of {task.fields[runs]} runs")
     columns = (TextColumn("{task.description}"), BarColumn(), counts)
-    return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
+    times, disable = (TimeElapsedColumn(), TimeRemainingColumn()), not console.is_terminal
+    return Progress(*columns, *times, console=console, disable=disable)

@@ -64,4 +64,4 @@ def show(results, drawing, command: Command) -> list[Path]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.report")
+    command_line.run(main, "experiments.report", example="--seeds 10")

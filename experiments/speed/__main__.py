@@ -48,7 +48,7 @@ def main(
             "--parts growth kernels first"
         )
     devices.prepare_devices(None)
-    console = Console(stderr=json)
+    console = command_line.make_console(stderr=json)
     measured = _measure(parts, seeds, epochs, console)
     agreed = _report(measured, out, console)
     if json:
@@ -90,4 +90,4 @@ def _report(measured: dict[str, list[dict]], out: Path, console: Console) -> boo
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.speed")
+    command_line.run(main, "experiments.speed", example="--parts growth kernels")

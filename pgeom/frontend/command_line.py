@@ -2,41 +2,57 @@
 
 def main(dataset: str = "digits") -> None: ...
 
-run(main, "experiments.noise")  # python -m experiments.noise --dataset digits
+run(main, "experiments.noise", example="--dataset digits")  # python -m experiments.noise ...
 """
 
 import contextlib
+import inspect
 import io
 import re
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
 import tyro
+from rich.console import Console
 
 from pgeom.frontend.errors import UsageError
 
 BAD_INPUT, INTERRUPTED = 2, 130  # exit codes
+HELP_END = (
+    "Exit codes: 0 success, 1 a check failed, 2 bad input, 130 interrupted. "
+    "--version prints the version."
+)
+WIDE = 1000  # columns where no terminal says how many there are: more than any table has
 INTERRUPTION = "interrupted: finished runs are kept, rerun to resume"
 
 
 def run(
-    main: Callable[..., int | None], name: str, *, on_interrupt: str = INTERRUPTION
+    main: Callable[..., int | None],
+    name: str,
+    *,
+    example: str = "",
+    on_interrupt: str = INTERRUPTION,
 ) -> NoReturn:
     """Parse `sys.argv` for a typed `main`, call it, and exit with the code it returns.
 
     Bad arguments and a `UsageError` are one line on standard error and exit code 2; Ctrl-C is one
-    line and exit code 130.
+    line and exit code 130. `--version` prints the version of the project.
 
     Args:
       main: the command; None means exit code 0.
       name: of the module, as in `python -m name`.
+      example: arguments that show how the command is used; `--help` opens with them.
       on_interrupt: what Ctrl-C prints.
     """
+    if "--version" in sys.argv[1:]:
+        print(f"pgeom {metadata.version('pgeom')}")
+        sys.exit(0)
     try:
-        sys.exit(_parse(main, f"python -m {name}")())
+        sys.exit(_parse(main, f"python -m {name}", example)())
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
@@ -63,7 +79,20 @@ def make_folder(path: Path, *, option: str) -> Path:
     return path
 
 
-def _parse(main: Callable[..., int | None], program: str) -> Callable[[], int | None]:
+def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """A console that cuts no column of a table off, unless a terminal is too narrow for it.
+
+    Args:
+      stderr: print on standard error.
+      quiet: print nothing.
+    """
+    console = Console(stderr=stderr, quiet=quiet)
+    if not console.is_terminal:
+        console.width = WIDE
+    return console
+
+
+def _parse(main: Callable[..., int | None], program: str, example: str) -> Callable[[], int | None]:
     """`main` with the arguments of the command line, not yet called.
 
     Parsing ends before `main` begins, so that nothing `main` prints or raises is taken for tyro's.
@@ -76,11 +105,18 @@ def _parse(main: Callable[..., int | None], program: str) -> Callable[[], int | 
     box = io.StringIO()
     try:
         with contextlib.redirect_stderr(box):
-            return tyro.cli(bind, prog=program)
+            return tyro.cli(bind, prog=program, description=_describe(main, program, example))
     except SystemExit as stop:
         if stop.code != BAD_INPUT:  # --help
             raise
         raise UsageError(_flatten(box.getvalue())) from None
+
+
+def _describe(main: Callable[..., int | None], program: str, example: str) -> str:
+    """What `--help` says before the options: an example, what the command does, exit codes."""
+    purpose, _, _ = (inspect.getdoc(main) or "").partition("\nArgs:")
+    paragraphs = (f"Example: {program} {example}", purpose, HELP_END)
+    return "\n\n".join(paragraph.strip() for paragraph in paragraphs)
 
 
 def _flatten(box: str) -> str:

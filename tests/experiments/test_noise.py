@@ -115,6 +115,16 @@ def test_a_further_loss_trains_that_loss_alone(tmp_path, capsys):
     assert len({record["identity"] for record in lines(tmp_path)}) == len(lines(tmp_path)) == 5
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_names_the_study_and_is_for_terminals(terminal, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR" if terminal else "NO_COLOR", "1")
+    noise.main(**{**TINY, "regimes": ("clean",)}, losses=("ce",), out=tmp_path, common=ONE)
+    printed = capsys.readouterr().out
+    assert ("noise, breast-cancer" in printed) == ("1 of 1 runs" in printed) == terminal
+    assert ("━" in printed) == terminal
+
+
 def test_another_number_of_epochs_is_another_run(tmp_path):
     settings = {**TINY, "regimes": ("clean",), "losses": ("ce",), "out": tmp_path}
     noise.main(**settings, common=ONE)

@@ -1,13 +1,20 @@
 """A typed function as a command: exit codes, and one line for whatever goes wrong."""
 
+import ast
+import importlib
 import io
+import shlex
 import sys
+from importlib import metadata
+from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
 import tyro
+from rich.table import Table
 
-from pgeom.frontend.command_line import make_folder, run
+from pgeom.frontend import command_line
+from pgeom.frontend.command_line import make_console, make_folder, run
 from pgeom.frontend.errors import UsageError
 
 
@@ -87,6 +94,55 @@ def test_help_is_printed_in_full(command):
     code, out, err = command("--help")
     assert (code, err) == (0, "")
     assert "usage: python -m examples.one" in out and "at such length" in out
+
+
+def test_help_opens_with_an_example(command):
+    _, out, _ = command("--help", example="--classes 2 3")
+    paragraphs = out.split("\n\n")
+    assert paragraphs[1] == "Example: python -m examples.one --classes 2 3"
+    assert paragraphs[2] == "An example of a command."
+    assert paragraphs[3].startswith("Exit codes: 0 ")
+
+
+def test_the_version_is_printed_whatever_else_is_asked(command):
+    expected = (0, f"pgeom {metadata.version('pgeom')}\n", "")
+    assert command("--version") == command("--mode", "fail", "--version") == expected
+
+
+def commands():
+    """The module and the example of every command of the project."""
+    root = Path(__file__).parents[2]
+    for file in sorted([*root.glob("experiments/**/*.py"), *root.glob("proofs_numeric/*.py")]):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "command_line.run":
+                keywords = {k.arg: ast.literal_eval(k.value) for k in node.keywords}
+                module = ".".join(file.relative_to(root).with_suffix("").parts)
+                yield module, ast.literal_eval(node.args[1]), keywords["example"]
+
+
+def test_every_command_accepts_its_own_example(monkeypatch):
+    found = list(commands())
+    assert len(found) >= 12
+    for module, name, example in found:
+        assert module.removesuffix(".__main__") == name
+        monkeypatch.setattr(sys, "argv", [name, *shlex.split(example)])
+        main = importlib.import_module(module).main
+        assert command_line._parse(main, f"python -m {name}", example)
+        monkeypatch.setattr(sys, "argv", [*sys.argv, "--no-such-option"])
+        with pytest.raises(UsageError, match="--no-such-option"):
+            command_line._parse(main, f"python -m {name}", example)
+
+
+def test_redirected_tables_keep_every_column(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    table = Table(*(f"column {n}" for n in range(30)))
+    table.add_row(*(f"the value {n}" for n in range(30)))
+    make_console().print(table)
+    out, _ = capsys.readouterr()
+    assert all(f"the value {n}" in out for n in range(30)) and "…" not in out
+    make_console(stderr=True).print(table)
+    make_console(quiet=True).print(table)
+    assert capsys.readouterr() == ("", out)
 
 
 def test_a_folder_is_made_unless_a_file_is_in_the_way(tmp_path):

@@ -8,15 +8,15 @@ from typing import Annotated
 import tyro
 
 from experiments.engine.own_losses import load_generators, load_losses, require_new_names
+from experiments.engine.own_models import make_model
 from experiments.engine.study import Study
 from pgeom.data import datasets
 from pgeom.data.datasets import Dataset
 from pgeom.data.regimes import Regime, partition
 from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import choose, choose_all
+from pgeom.frontend.names import choose_all
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec
-from pgeom.models.architectures import ARCHITECTURES
 from pgeom.training.settings import Training
 
 SEEDS = 5
@@ -39,7 +39,8 @@ class Options:
     """Leave --generators as they are, instead of rescaling each to the mean curvature of the
     built-in proper losses."""
     model: str = "mlp"
-    """The model to train: mlp."""
+    """The model to train: mlp, linear, cnn, which is for images, or a Flax module of your own,
+    as in my.py:Net or package.module:Net. The file is run."""
     devices: int | None = None
     """How many devices to train on; all there are if not given."""
     memory: float | None = None
@@ -92,7 +93,6 @@ def make_study(
     """
     known = catalogue.GENERAL if known is None else known
     chosen = choose_all("loss", losses, known)
-    architecture = ARCHITECTURES[choose("model", options.model, ARCHITECTURES)]
     data = datasets.load(dataset)
     own = load_generators(options.generators, data.num_classes, match=not options.no_match)
     own += load_losses(options.own_losses, data.num_classes)
@@ -104,7 +104,7 @@ def make_study(
         regimes=_parse_regimes(regimes, data, seeds[0]),
         seeds=seeds,
         losses=(*(known[loss] for loss in chosen), *own),
-        model=architecture(data.features.shape[1], data.num_classes),
+        model=make_model(options.model, data),
         training=Training(epochs=options.epochs),
     )
 

@@ -21,13 +21,14 @@ from pgeom.frontend.names import nearest
 FORMS = "module:function or path/to/file.py:function"
 
 
-def load(spec: str, *, option: str) -> Callable[..., Any]:
-    """The function that `spec` names.
+def load(spec: str, *, option: str, what: str = "function") -> Callable[..., Any]:
+    """The function, or other callable, that `spec` names.
 
     Args:
       spec: `module:function`, modules of the working folder included, or
         `path/to/file.py:function`, where the file may import its neighbours.
       option: the option that takes it, to begin messages with.
+      what: it must be, for messages.
 
     Raises:
       UsageError: if there is no such module, file or function, or importing it fails.
@@ -43,7 +44,7 @@ def load(spec: str, *, option: str) -> Callable[..., Any]:
         raise UsageError(f"{option}: {source!r} has no {name!r}{hint}")
     function = getattr(module, name)
     if not callable(function):
-        raise UsageError(f"{option}: {spec} must be a function, got {type(function).__name__}")
+        raise UsageError(f"{option}: {spec} must be a {what}, got {type(function).__name__}")
     return function
 
 

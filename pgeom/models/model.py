@@ -56,5 +56,9 @@ class Model(Protocol):
         ...
 
 
-Architecture = Callable[[int, int], Model]
-"""`architecture(inputs, classes)`: the model for a dataset."""
+Architecture = Callable[[tuple[int, ...], int], Model]
+"""`architecture(input_shape, classes)`: the model for a dataset.
+
+The input shape is that of an image, where the examples are images, and otherwise `(d,)`. The model
+takes examples `[n, d]` either way.
+"""

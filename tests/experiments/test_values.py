@@ -65,7 +65,7 @@ def values(monkeypatch):
     toy = LossSpec("toy", LABEL, "Toys", from_logits(hinge), {"margin": 1.0}, candidate=True)
     monkeypatch.setitem(catalogue.GENERAL, "toy", toy)
     monkeypatch.setitem(datasets.BUILT_IN, "blobs", blobs)
-    monkeypatch.setitem(architectures.ARCHITECTURES, "linear", Linear)
+    monkeypatch.setitem(architectures.ARCHITECTURES, "toy", lambda shape, K: Linear(*shape, K))
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def legends(monkeypatch):
 
 
 def test_own_values_appear_everywhere_by_label(values, legends, tmp_path, capsys):
-    common = Options(seeds=("2",), epochs=3, model="linear")
+    common = Options(seeds=("2",), epochs=3, model="toy")
     noise.main(dataset="blobs", losses=("ce", "toy"), out=tmp_path, common=common)
     records = [json.loads(line) for line in (tmp_path / "records.jsonl").read_text().splitlines()]
     assert len(records) == 2 * 2 * 2
@@ -107,7 +107,7 @@ def test_own_values_appear_everywhere_by_label(values, legends, tmp_path, capsys
 
 
 def test_the_model_learns(values, tmp_path, capsys):
-    common = Options(seeds=("1",), epochs=40, model="linear", json=True)
+    common = Options(seeds=("1",), epochs=40, model="toy", json=True)
     settings = {"dataset": "blobs", "regimes": ("clean",), "losses": ("toy",), "out": tmp_path}
     noise.main(**settings, common=common)
     assert json.loads(capsys.readouterr().out)[0]["accuracy_mean"] > 0.8

@@ -1,18 +1,29 @@
 """Every model keeps the promises that the trainer relies on; a new one is tested by its name."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.models.architectures import ARCHITECTURES
+from pgeom.models.architectures import ARCHITECTURES, IMAGES_ONLY
+from pgeom.models.model import Model
 
-N, D, K = 7, 64, 10
+N, IMAGE, D, K = 7, (8, 8), 64, 10
 
 
 @pytest.fixture(params=ARCHITECTURES)
 def model(request):
-    return ARCHITECTURES[request.param](D, K)
+    return ARCHITECTURES[request.param](IMAGE, K)
+
+
+def some_examples(model):
+    rng = np.random.default_rng(0)
+    return model.initial(rng), rng.uniform(size=(N, D)).astype(np.float32)
+
+
+def test_it_is_a_model(model):
+    assert isinstance(model, Model)
 
 
 def test_parameters_are_one_vector_drawn_by_the_host(model):
@@ -30,23 +41,40 @@ def test_logits_have_the_shape_of_their_examples(model):
 
 
 def test_an_example_does_not_depend_on_its_batch(model):
-    rng = np.random.default_rng(0)
-    w, x = model.initial(rng), rng.uniform(size=(N, D)).astype(np.float32)
+    w, x = some_examples(model)
     masks = model.masks(jax.random.key(0), N)
     whole = model.logits(w, x, masks)
     part = model.logits(w, x[2:5], jax.tree.map(lambda mask: mask[2:5], masks))
     np.testing.assert_allclose(part, whole[2:5], rtol=1e-4, atol=1e-5)
 
 
-def test_masks_matter_and_have_a_row_per_example(model):
-    rng = np.random.default_rng(0)
-    w, x = model.initial(rng), rng.uniform(size=(N, D)).astype(np.float32)
+def test_masks_have_a_row_per_example_and_matter_if_there_are_any(model):
+    w, x = some_examples(model)
     masks = model.masks(jax.random.key(0), N)
-    assert all(leaf.shape[0] == N for leaf in jax.tree.leaves(masks))
-    assert not np.allclose(model.logits(w, x, masks), model.logits(w, x))
+    leaves = jax.tree.leaves(masks)
+    assert all(leaf.shape[0] == N for leaf in leaves)
+    same = np.allclose(model.logits(w, x, masks), model.logits(w, x))
+    assert same == (not leaves)
+
+
+def test_every_input_matters(model):
+    w, x = some_examples(model)
+    slopes = jax.grad(lambda x: jnp.sum(jnp.square(model.logits(w, x))))(x)
+    chex.assert_tree_all_finite(slopes)
+    assert np.all(np.any(slopes != 0, axis=0))
 
 
 def test_it_says_what_it_is_made_for(model):
     assert (model.inputs, model.classes) == (D, K)
     assert model.activations >= D
-    assert model == type(model)(D, K) and hash(model) == hash(type(model)(D, K))
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_equal_models_are_one_key_of_a_cache(name):
+    make = ARCHITECTURES[name]
+    assert len({make(IMAGE, K), make(IMAGE, K), make((9, 9), K), make(IMAGE, 3)}) == 3
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES.keys() - IMAGES_ONLY)
+def test_a_table_is_as_good_as_an_image_where_neighbours_do_not_matter(name):
+    assert ARCHITECTURES[name](IMAGE, K) == ARCHITECTURES[name]((D,), K)

@@ -1,0 +1,64 @@
+"""The model that a command line names: a built-in one, or a Flax module of the user's."""
+
+import math
+from typing import Any
+
+import flax.linen as nn
+
+from experiments.engine.own_losses import load_once
+from pgeom.data.datasets import Dataset
+from pgeom.frontend.errors import UsageError
+from pgeom.frontend.loading import one_line
+from pgeom.frontend.names import choose
+from pgeom.models.architectures import ARCHITECTURES, IMAGES_ONLY
+from pgeom.models.flax_module import FlaxModel, construct, refusal
+from pgeom.models.model import Model
+
+OPTION = "--model"
+SMALLEST_SQUARE = 8  # pixels a side, below which 4 or 9 features are no image
+
+
+def make_model(name: str, dataset: Dataset) -> Model:
+    """The model for a dataset, or a UsageError.
+
+    Args:
+      name: of `ARCHITECTURES`, or `FILE_OR_MODULE:NAME`.
+      dataset: whose examples it takes.
+    """
+    image = image_shape(dataset)
+    shape = image or (dataset.features.shape[1],)
+    if ":" in name:
+        return _load_module(name, shape, dataset.num_classes)
+    choose("model", name, ARCHITECTURES)
+    if name in IMAGES_ONLY and image is None:
+        raise UsageError(f"{OPTION} {name} needs images, and {dataset.name!r} has none")
+    return ARCHITECTURES[name](shape, dataset.num_classes)
+
+
+def image_shape(dataset: Dataset) -> tuple[int, ...] | None:
+    """The shape of an example, if it is an image: what the dataset says, or else a square."""
+    features = dataset.features.shape[1]
+    side = math.isqrt(features)
+    square = (side, side) if side**2 == features and side >= SMALLEST_SQUARE else None
+    return getattr(dataset, "image_shape", square)
+
+
+def _load_module(source: str, shape: tuple[int, ...], classes: int) -> FlaxModel:
+    """The Flax module of that name, checked as far as possible without running it."""
+    given: Any = load_once(source, option=OPTION, what="flax.linen.Module")
+    name, is_class = f"{OPTION}: {source}", isinstance(given, type)
+    if not (issubclass(given, nn.Module) if is_class else isinstance(given, nn.Module)):
+        got = given.__name__ if is_class else type(given).__name__
+        raise UsageError(f"{name} must be a flax.linen.Module, got {got}")
+    try:
+        model = FlaxModel(construct(given, classes), shape, classes)
+        reason = refusal(model)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a user's module may raise
+        raise UsageError(
+            f"{name} raised {one_line(error)}; it is called as module(x{['n', *shape]}, train)"
+        ) from error
+    if reason is not None:
+        raise UsageError(f"{name}: {reason}")
+    return model

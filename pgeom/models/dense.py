@@ -1,0 +1,66 @@
+"""What models made of dense layers have in common: their parameters as one vector."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, cast
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Float32
+
+from pgeom.models.model import Masks, Model
+from pgeom.types import AnyArray
+
+
+class DenseModel(ABC):
+    """A model whose only parameters are kernels `[fan_in, width]` and biases of dense layers."""
+
+    @property
+    @abstractmethod
+    def layers(self) -> nn.Module:
+        """`layers(x, masks) -> logits`, in which every parameter is an `nn.Dense`'s."""
+
+    @cached_property
+    def _shapes(self) -> Mapping[str, Any]:
+        inputs = cast(Model, self).inputs  # a field of some models, a property of others
+        return jax.eval_shape(self.layers.init, jax.random.key(0), jnp.zeros((1, inputs)))
+
+    @cached_property
+    def _unravel(self) -> Callable[[Float[Array, " P"]], Mapping[str, Any]]:
+        return ravel_pytree(
+            jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), self._shapes)
+        )[1]
+
+    @property
+    def size(self) -> int:
+        """How many parameters it has, P."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self._shapes))
+
+    def logits(
+        self,
+        parameters: Float[AnyArray, " P"],
+        x: Float[AnyArray, "n d"],
+        masks: Masks = None,
+    ) -> Float[Array, "n K"]:
+        """The logits, with dropout masks while training."""
+        return self.layers.bind(self._unravel(jnp.asarray(parameters)))(x, masks)
+
+    def initial(self, rng: np.random.Generator) -> Float32[np.ndarray, " P"]:
+        """Weights and biases uniform in ±1/√fan_in, as one vector.
+
+        The paper does not state its initialisation; Flax's own gives other tables. On the host,
+        because a nest of vmapped random functions takes seconds to compile.
+        """
+        layers = self._shapes["params"]
+        values = {}
+        for name in sorted(layers):
+            bound = 1 / np.sqrt(layers[name]["kernel"].shape[0])
+            values[name] = {
+                part: rng.uniform(-bound, bound, layers[name][part].shape).astype(np.float32)
+                for part in ("kernel", "bias")
+            }
+        return np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(values)])

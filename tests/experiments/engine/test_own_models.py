@@ -1,0 +1,67 @@
+"""Models by the names they have on a command line."""
+
+import pytest
+
+from experiments.engine import own_models
+from experiments.engine.options import Options, make_study
+from pgeom.data import datasets
+from pgeom.frontend.errors import UsageError
+from pgeom.models.cnn import CNN
+from pgeom.models.linear import Linear
+from pgeom.models.mlp import MLP
+from tests.models import modules
+
+DIGITS, CANCER = datasets.load("digits"), datasets.load("breast-cancer")
+
+
+def own(name):
+    return f"tests.models.modules:{name}"
+
+
+def test_built_in_models_are_made_for_the_dataset():
+    assert own_models.make_model("mlp", DIGITS) == MLP(64, 10)
+    assert own_models.make_model("linear", CANCER) == Linear(30, 2)
+    assert own_models.make_model("cnn", DIGITS) == CNN((8, 8), 10)
+
+
+def test_a_study_has_the_model_that_is_asked_for():
+    study = make_study("test", Options(model="linear"), "digits", regimes=("clean",))
+    assert study.model == Linear(64, 10)
+
+
+def test_a_module_of_ones_own_takes_images_if_there_are_any():
+    model = own_models.make_model(own("Net"), DIGITS)
+    assert (model.module, model.input_shape) == (modules.Net(10), (8, 8))
+    assert own_models.make_model(own("Net"), CANCER).input_shape == (30,)
+    assert own_models.make_model(own("Net"), CANCER) == own_models.make_model(own("Net"), CANCER)
+
+
+class Sequences:
+    """A dataset that says what its examples are."""
+
+    name, features, num_classes, image_shape = "sequences", DIGITS.features, 10, (64,)
+
+
+def test_a_dataset_knows_best_what_its_images_are(unchecked_annotations):
+    assert own_models.make_model("cnn", Sequences()) == CNN((64,), 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mpl", "unknown model 'mpl'; did you mean 'mlp'"),
+        ("cnn", "--model cnn needs images, and 'breast-cancer' has none"),
+        (own("TwoResults"), r"must return logits \[3, 2\] for x\[3, 30\], got tuple"),
+        (own("Normalised"), "Normalised: batch statistics are not supported: "),
+        (own("Raising"), "Raising raised RuntimeError: no luck; it is called as module"),
+        (own("WithoutTrain"), "WithoutTrain raised TypeError"),
+        (own("NeedsMore"), "NeedsMore raised TypeError.*width"),
+        (own("function"), "must be a flax.linen.Module, got function"),
+        (own("number"), "must be a flax.linen.Module, got int"),
+        ("nowhere.py:Net", "--model: there is no file 'nowhere.py'"),
+    ],
+)
+def test_what_is_no_model_is_refused_in_one_line(name, message):
+    with pytest.raises(UsageError, match=message) as caught:
+        own_models.make_model(name, CANCER)
+    assert "\n" not in str(caught.value)

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn import datasets
 
 from pgeom.data.dataset import REGIMES, Dataset, from_arrays
+from pgeom.data.images import fashion_mnist, mnist1d
 from pgeom.frontend.names import choose
 
 # 2 → 7, 3 → 8, 5 ↔ 6 and 7 → 1: how Patrini et al. (2017) confuse handwritten digits
@@ -92,5 +93,7 @@ BUILT_IN: dict[str, Callable[[], Dataset]] = {
     "confusion": _confusion,
     "long-tail": _long_tail,
     "wine": _wine,
+    "mnist1d": mnist1d,
+    "fashion-mnist": fashion_mnist,
 }
 PAPER = ("digits", "breast-cancer", "confusion", "long-tail")

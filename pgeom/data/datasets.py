@@ -1,4 +1,4 @@
-"""Datasets as values: the four of the paper, and your own arrays in the same form.
+"""Datasets by name: the four of the paper and some more, or a file of yours in the same form.
 
 A dataset is a whole population, not yet split: raw features, clean labels, whether the features
 are intensities in [0, 1], on which a pixel perturbation makes sense, and the regimes it is studied
@@ -6,78 +6,24 @@ under. The synthetic ones are generated from a fixed seed of their own, so that 
 depends on the seed of a run.
 
 >>> digits = load("digits")
->>> digits.features.shape, digits.num_classes, digits.unit_range
-((1797, 64), 10, True)
+>>> digits.features.shape, digits.num_classes, digits.unit_range, digits.image_shape
+((1797, 64), 10, True, (8, 8))
 >>> [str(regime) for regime in digits.regimes]
 ['clean', 'symmetric-20', 'symmetric-40', 'pair-flip-40']
->>> from_arrays("mine", [[0.0], [2.0], [1.0]], [0, 1, 0]).num_classes
-2
 """
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
-from jaxtyping import Float64, Int32
 from sklearn import datasets
 
-from pgeom.data.regimes import Regime
+from pgeom.data.dataset import REGIMES, Dataset, from_arrays
+from pgeom.data.images import fashion_mnist, mnist1d
 from pgeom.frontend.names import choose
-from pgeom.types import Numbers
 
-REGIMES = "clean symmetric-20 symmetric-40"  # of a dataset that names none
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """A labelled population.
-
-    Attributes:
-      name: what messages, records and random streams call it.
-      features: `[n, d]`.
-      labels: `[n]`, in 0 … K−1.
-      regimes: those it is studied under unless others are asked for.
-    """
-
-    name: str
-    features: Float64[np.ndarray, "n d"]
-    labels: Int32[np.ndarray, " n"]
-    regimes: tuple[Regime, ...]
-
-    @cached_property
-    def num_classes(self) -> int:
-        """K."""
-        return int(self.labels.max()) + 1
-
-    @cached_property
-    def unit_range(self) -> bool:
-        """Whether every feature lies in [0, 1]."""
-        return bool(self.features.min() >= 0 and self.features.max() <= 1)
-
-    @cached_property
-    def digest(self) -> str:
-        """A hash of all that determines a split: the arrays, and the name of the streams."""
-        content = hashlib.sha256(self.name.encode())
-        for array in (self.features, self.labels):
-            content.update(f"{array.dtype.str}{array.shape}".encode())
-            content.update(np.ascontiguousarray(array).data)
-        return content.hexdigest()
-
-
-def from_arrays(name: str, features: Numbers, labels: Numbers, regimes: str = REGIMES) -> Dataset:
-    """A dataset of your own arrays, checked and copied.
-
-    Args:
-      name: what to call it.
-      features: `[n, d]` finite real numbers.
-      labels: `[n]` integers; with K − 1 the largest, each of 0 … K−1 occurs, and K ≥ 2.
-      regimes: those it is studied under by default, separated by spaces.
-    """
-    checked = _checked_features(np.asarray(features))
-    classes = _checked_labels(np.asarray(labels), len(checked))
-    return Dataset(name, checked, classes, tuple(map(Regime.parse, regimes.split())))
+# 2 → 7, 3 → 8, 5 ↔ 6 and 7 → 1: how Patrini et al. (2017) confuse handwritten digits
+DIGITS_MAP = (0, 1, 7, 8, 4, 6, 5, 1, 8, 9)
 
 
 def load(name: str) -> Dataset:
@@ -92,12 +38,20 @@ def _made(build: Callable[[], Dataset]) -> Dataset:
 
 def _breast_cancer() -> Dataset:
     features, labels = map(np.asarray, datasets.load_breast_cancer(return_X_y=True))
-    return from_arrays("breast-cancer", features, labels)
+    return from_arrays("breast-cancer", features, labels, classes=("malignant", "benign"))
 
 
 def _digits() -> Dataset:
     pixels, labels = map(np.asarray, datasets.load_digits(return_X_y=True))
-    return from_arrays("digits", pixels / 16.0, labels, f"{REGIMES} pair-flip-40")
+    regimes = f"{REGIMES} pair-flip-40"
+    return from_arrays(
+        "digits", pixels / 16.0, labels, regimes, image_shape=(8, 8), noise_map=DIGITS_MAP
+    )
+
+
+def _wine() -> Dataset:
+    features, labels = map(np.asarray, datasets.load_wine(return_X_y=True))
+    return from_arrays("wine", features, labels, classes=("class_0", "class_1", "class_2"))
 
 
 def _confusion() -> Dataset:
@@ -138,42 +92,8 @@ BUILT_IN: dict[str, Callable[[], Dataset]] = {
     "breast-cancer": _breast_cancer,
     "confusion": _confusion,
     "long-tail": _long_tail,
+    "wine": _wine,
+    "mnist1d": mnist1d,
+    "fashion-mnist": fashion_mnist,
 }
 PAPER = ("digits", "breast-cancer", "confusion", "long-tail")
-
-
-def _checked_features(features: np.ndarray) -> Float64[np.ndarray, "n d"]:
-    if features.dtype.kind not in "fiu":
-        raise ValueError(f"features must be real numbers, got dtype {features.dtype}")
-    if features.ndim != 2 or features.size == 0:
-        raise ValueError(f"features must be a non-empty [n, d] array, got shape {features.shape}")
-    bad = np.argwhere(~np.isfinite(features))
-    if len(bad):
-        row, column = bad[0]
-        value = features[row, column]
-        raise ValueError(f"features must be finite, got features[{row}, {column}] = {value}")
-    return _frozen(features.astype(np.float64))
-
-
-def _checked_labels(labels: np.ndarray, length: int) -> Int32[np.ndarray, " n"]:
-    if labels.dtype.kind not in "iu":
-        raise ValueError(f"labels must be integers, got dtype {labels.dtype}")
-    if labels.shape != (length,):
-        raise ValueError(f"labels must have shape [{length}] like features, got {labels.shape}")
-    present = np.unique(labels)
-    if present[0] < 0:
-        raise ValueError(f"labels must be 0 … K−1, got {present[0]}")
-    if len(present) < 2:
-        raise ValueError(f"labels must have at least 2 classes, got only {present[0]}")
-    # The distinct labels are sorted, so the first to differ from its position follows a gap.
-    gaps = np.flatnonzero(present != np.arange(len(present)))
-    if len(gaps):
-        raise ValueError(
-            f"labels must be 0 … K−1 with all present, got none of {gaps[0]} below {present[-1]}"
-        )
-    return _frozen(labels.astype(np.int32))
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array.setflags(write=False)
-    return array

@@ -1,9 +1,9 @@
-"""Symmetric and pair-flip label noise, with a record of what was drawn.
+"""Label noise, with a record of what was drawn: by class, and by the features of each example.
 
-Noise is applied once, to clean training labels. Each label is selected independently with the
-given rate, so the realised rate differs slightly from it; the realised rate and the empirical
-transition matrix are returned with the labels. Selections from the same generator state are nested:
-whatever flips at 20% flips at 40% too, to the same class.
+Noise is applied once, to clean labels. Each label is selected independently with the given rate, so
+the realised rate differs slightly from it; the realised rate and the empirical transition matrix
+are returned with the labels. Unless the features decide, selections from the same generator state
+are nested: whatever flips at 20% flips at 40% too, to the same class.
 
 >>> import numpy as np
 >>> from pgeom.data import label_noise
@@ -22,6 +22,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Int32, Integer
 
 from pgeom import edge
+
+FLIP_RATE_SD = 0.1  # of the flip rates of instance-dependent noise, as in the literature
 
 
 class NoisyLabels(NamedTuple):
@@ -80,6 +82,89 @@ def pair_flip(
     """
     clean = _checked(labels, rate, K)
     return _describe(clean, (clean + _select(clean, rate, rng)) % K, K)
+
+
+def asymmetric(
+    labels: ArrayLike | Sequence,
+    rate: float | int,
+    K: int,
+    rng: np.random.Generator,
+    *,
+    class_map: Sequence[int],
+) -> NoisyLabels:
+    """Move each selected label to the class for which its own is mistaken.
+
+    P(ỹ = map(y) | y) = rate where map(y) ≠ y; other classes keep their labels, so that the
+    realised rate is lower than the given one.
+
+    Args:
+      labels: clean integer labels in 0 … K−1, `[n]`.
+      rate: the probability in [0, 1] that a label is selected.
+      K: the number of classes.
+      rng: the source of randomness.
+      class_map: `[K]` classes, that of a class being itself where it is not mistaken.
+
+    Returns:
+      The `NoisyLabels`.
+    """
+    clean = _checked(labels, rate, K)
+    targets = np.asarray(class_map)
+    edge.require(targets.shape == (K,), "class_map", f"{K} classes", targets)
+    return _describe(clean, np.where(_select(clean, rate, rng), targets[clean], clean), K)
+
+
+def instance_dependent(
+    labels: ArrayLike | Sequence,
+    rate: float | int,
+    K: int,
+    rng: np.random.Generator,
+    *,
+    features: Float[np.ndarray, "n d"],
+    projections: Float[np.ndarray, "K d K"],
+) -> NoisyLabels:
+    """Move labels as a confused annotator would, who looks at the features of each example.
+
+    An example x with label y is selected with a probability q of its own, from a normal
+    distribution around the rate, and then P(ỹ = j) = softmax(x · w_y)_j over the classes j ≠ y,
+    as in Xia et al., Part-dependent Label Noise (2020), Algorithm 2. They truncate q to [0, 1];
+    here the interval is cut to be symmetric about the rate, so that the rate is the mean of q.
+
+    Args:
+      labels: clean integer labels in 0 … K−1, `[n]`.
+      rate: the mean probability in [0, 1] that a label is selected.
+      K: the number of classes.
+      rng: the source of randomness.
+      features: of the examples, standardised.
+      projections: the w_y, with standard normal entries.
+
+    Returns:
+      The `NoisyLabels`.
+    """
+    clean = _checked(labels, rate, K)
+    selected = rng.random(clean.shape) < _flip_rates(rate, len(clean), rng)
+    # the largest sum of scores and Gumbel noise is a draw from their softmax
+    scores = rng.gumbel(size=(len(clean), K))
+    for c in range(K):
+        scores[clean == c] += features[clean == c] @ projections[c]
+    scores[np.arange(len(clean)), clean] = -np.inf
+    return _describe(clean, np.where(selected, scores.argmax(axis=1), clean), K)
+
+
+def unchanged(labels: ArrayLike | Sequence, K: int) -> NoisyLabels:
+    """Clean labels as a `NoisyLabels`."""
+    clean = _checked(labels, 0, K)
+    return _describe(clean, clean, K)
+
+
+def _flip_rates(rate: float | int, n: int, rng: np.random.Generator) -> Float[np.ndarray, " n"]:
+    """Draws from a normal distribution around the rate, truncated symmetrically inside [0, 1]."""
+    reach = min(rate, 1 - rate)
+    if reach == 0:
+        return np.full(n, float(rate))
+    rates = rng.normal(rate, FLIP_RATE_SD, n)
+    while len(outside := np.flatnonzero(np.abs(rates - rate) > reach)):
+        rates[outside] = rng.normal(rate, FLIP_RATE_SD, len(outside))
+    return rates
 
 
 def _select(

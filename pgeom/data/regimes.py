@@ -15,54 +15,83 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from pgeom.data import label_noise, long_tail, splits
 from pgeom.data.label_noise import NoisyLabels
-from pgeom.data.splits import RawSplit, Split
+from pgeom.data.splits import Split
 from pgeom.frontend.names import nearest
 
 CLEAN = "clean"
 
 
+class Examples(NamedTuple):
+    """What label noise may look at.
+
+    Attributes:
+      labels: `[n]`, clean.
+      features: `[n, d]`, standardised.
+      K: the number of classes.
+      class_map: `[K]`, the class for which each is mistaken, if the dataset has such a map.
+      annotator: a seed that the training and validation examples of a partition share.
+    """
+
+    labels: Int[np.ndarray, " n"]
+    features: Float[np.ndarray, "n d"]
+    K: int
+    class_map: tuple[int, ...] | None = None
+    annotator: int = 0
+
+
 class Kind(NamedTuple):
-    """What a regime does with a raw split: `apply(raw, level, K, rng)`, and its largest level."""
+    """What a regime does: it thins the training examples, or corrupts their labels.
 
-    apply: Callable[[RawSplit, int, int, np.random.Generator], tuple[RawSplit, NoisyLabels]]
-    largest: float
-    is_noise: bool
+    Attributes:
+      corrupt: `corrupt(examples, rate, rng)`, the rate being the level in percent.
+      thin: `thin(labels, K, level, rng)`, the indices of the examples to keep.
+      largest: level.
+      needs_map: whether `corrupt` reads the class map.
+    """
 
-
-Corrupt = Callable[[Int[np.ndarray, " n"], float, int, np.random.Generator], NoisyLabels]
-"""`corrupt(labels, rate, K, rng)`."""
-
-
-def _noise(corrupt: Corrupt) -> Kind:
-    """Label noise, of which the level is a percentage."""
-    return Kind(lambda raw, level, K, rng: _corrupted(raw, corrupt, level, K, rng), 100, True)
-
-
-def _corrupted(
-    raw: RawSplit, corrupt: Corrupt, level: int, K: int, rng: np.random.Generator
-) -> tuple[RawSplit, NoisyLabels]:
-    return raw, corrupt(raw.train.labels, level / 100, K, rng)
+    corrupt: Callable[[Examples, float, np.random.Generator], NoisyLabels] | None = None
+    thin: Callable[..., Int[np.ndarray, " m"]] | None = None
+    largest: float = 100
+    needs_map: bool = False
 
 
-def _thin(
-    raw: RawSplit, level: int, K: int, rng: np.random.Generator
-) -> tuple[RawSplit, NoisyLabels]:
-    kept = long_tail.subsample(raw.train.labels, K, level, rng)
-    thinned = raw._replace(train=splits.take(raw.train, kept))
-    return _corrupted(thinned, label_noise.symmetric, 0, K, rng)
+def _symmetric(examples: Examples, rate: float, rng: np.random.Generator) -> NoisyLabels:
+    return label_noise.symmetric(examples.labels, rate, examples.K, rng)
+
+
+def _pair_flip(examples: Examples, rate: float, rng: np.random.Generator) -> NoisyLabels:
+    return label_noise.pair_flip(examples.labels, rate, examples.K, rng)
+
+
+def _asymmetric(examples: Examples, rate: float, rng: np.random.Generator) -> NoisyLabels:
+    assert examples.class_map is not None  # `check` has seen to it
+    labels, K = examples.labels, examples.K
+    return label_noise.asymmetric(labels, rate, K, rng, class_map=examples.class_map)
+
+
+def _instance(examples: Examples, rate: float, rng: np.random.Generator) -> NoisyLabels:
+    labels, features, K = examples.labels, examples.features, examples.K
+    draws = np.random.default_rng(examples.annotator)
+    projections = draws.normal(size=(K, features.shape[1], K)).astype(features.dtype)
+    return label_noise.instance_dependent(
+        labels, rate, K, rng, features=features, projections=projections
+    )
 
 
 KINDS: dict[str, Kind] = {
-    CLEAN: _noise(label_noise.symmetric),
-    "symmetric": _noise(label_noise.symmetric),
-    "pair-flip": _noise(label_noise.pair_flip),
-    "long-tail": Kind(_thin, np.inf, False),
+    CLEAN: Kind(),
+    "symmetric": Kind(_symmetric),
+    "pair-flip": Kind(_pair_flip),
+    "asymmetric": Kind(_asymmetric, needs_map=True),
+    "instance": Kind(_instance),
+    "long-tail": Kind(thin=long_tail.subsample, largest=np.inf),
 }
-FORMS = (CLEAN, "symmetric-PERCENT", "pair-flip-PERCENT", "long-tail-RATIO")
+FORMS = (CLEAN, *(f"{kind}-PERCENT" for kind, what in KINDS.items() if what.corrupt))
+FORMS += tuple(f"{kind}-RATIO" for kind, what in KINDS.items() if what.thin)
 
 
 def _unknown(what: str, name: str, near: str | None) -> ValueError:
@@ -105,8 +134,8 @@ class Regime:
 
     @property
     def noise_rate(self) -> float:
-        """The probability that a training label is changed."""
-        return self.level / 100 if KINDS[self.kind].is_noise else 0.0
+        """The probability that a training label is changed, where its class is one that may be."""
+        return self.level / 100 if KINDS[self.kind].corrupt is not None else 0.0
 
 
 class Partition(NamedTuple):
@@ -117,11 +146,66 @@ class Partition(NamedTuple):
 
 
 def partition(dataset: splits.Dataset, regime: Regime, seed: int) -> Partition:
-    """The partition of a dataset under a regime with a seed."""
+    """The partition of a dataset under a regime with a seed.
+
+    Raises:
+      ValueError: if the dataset does not allow the regime, as in `check`.
+    """
+    _require_map(dataset, regime)
     rng = stream("noise", dataset.name, str(regime), seed)
-    raw = splits.split(dataset, seed)
-    raw, noise = KINDS[regime.kind].apply(raw, regime.level, dataset.num_classes, rng)
-    return Partition(splits.standardise(raw), noise)
+    raw, thin = splits.split(dataset, seed), KINDS[regime.kind].thin
+    if thin is not None:
+        kept = thin(raw.train.labels, dataset.num_classes, regime.level, rng)
+        raw = raw._replace(train=splits.take(raw.train, kept))
+    split = splits.standardise(raw)
+    return Partition(split, _observe(split.train, dataset, regime, seed, rng))
+
+
+def corrupt_validation(
+    validation: splits.Partition, dataset: splits.Dataset, regime: Regime, seed: int
+) -> NoisyLabels:
+    """The labels of a standardised validation part under the noise of the training labels.
+
+    It is drawn from a stream of its own, so that the training labels stay as they are.
+    """
+    rng = stream("validation-noise", dataset.name, str(regime), seed)
+    return _observe(validation, dataset, regime, seed, rng)
+
+
+def check(dataset: splits.Dataset, regime: Regime, seed: int) -> None:
+    """Refuse a regime that the dataset does not allow, without looking at its features.
+
+    Raises:
+      ValueError: for a tail longer than the classes are large, or asymmetric noise without a map.
+    """
+    _require_map(dataset, regime)
+    thin = KINDS[regime.kind].thin
+    if thin is not None:
+        train = dataset.labels[splits.split_rows(dataset, seed)[0]]
+        thin(train, dataset.num_classes, regime.level, np.random.default_rng(0))
+
+
+def _require_map(dataset: splits.Dataset, regime: Regime) -> None:
+    if KINDS[regime.kind].needs_map and dataset.noise_map is None:
+        raise ValueError(
+            f"{regime} needs a class map, and the dataset {dataset.name!r} has none of its own; "
+            "give one, as in --noise-map 2:7 3:8"
+        )
+
+
+def _observe(
+    part: splits.Partition,
+    dataset: splits.Dataset,
+    regime: Regime,
+    seed: int,
+    rng: np.random.Generator,
+) -> NoisyLabels:
+    corrupt, K = KINDS[regime.kind].corrupt, dataset.num_classes
+    if corrupt is None:
+        return label_noise.unchanged(part.labels, K)
+    annotator = int(stream("annotator", dataset.name, str(regime), seed).integers(2**62))
+    examples = Examples(part.labels, part.features, K, dataset.noise_map, annotator)
+    return corrupt(examples, regime.level / 100, rng)
 
 
 def stream(name: str, dataset: str, regime: str, seed: int, *more: int) -> np.random.Generator:

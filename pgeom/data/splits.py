@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 @runtime_checkable
 class Dataset(Protocol):
-    """What `split` reads of a dataset."""
+    """What a split and its regime read of a dataset."""
 
     @property
     def name(self) -> str: ...
@@ -35,6 +35,8 @@ class Dataset(Protocol):
     def labels(self) -> Int[np.ndarray, " n"]: ...
     @property
     def num_classes(self) -> int: ...
+    @property
+    def noise_map(self) -> tuple[int, ...] | None: ...
 
 
 class Partition(NamedTuple):
@@ -50,7 +52,7 @@ class Partition(NamedTuple):
 
 
 class RawSplit(NamedTuple):
-    """Three partitions in the units of the dataset, in float64."""
+    """Three partitions in the units and the precision of the dataset."""
 
     train: Partition
     validation: Partition
@@ -89,6 +91,12 @@ def split(dataset: Dataset, seed: SupportsIndex) -> RawSplit:
     Returns:
       The `RawSplit`. The parts are disjoint and together are the dataset.
     """
+    whole = Partition(dataset.features, dataset.labels)
+    return RawSplit(*(take(whole, rows) for rows in split_rows(dataset, seed)))
+
+
+def split_rows(dataset: Dataset, seed: SupportsIndex) -> list[Int[np.ndarray, " _"]]:
+    """The rows of the training, validation and test parts of `split`."""
     counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
     if counts.min() < _SMALLEST_CLASS:
         raise ValueError(
@@ -100,8 +108,7 @@ def split(dataset: Dataset, seed: SupportsIndex) -> RawSplit:
     everything = np.arange(len(dataset.labels))
     train, rest = _divide(everything, dataset.labels, 0.4, random_state)
     validation, test = _divide(rest, dataset.labels, 0.5, random_state)
-    whole = Partition(dataset.features, dataset.labels)
-    return RawSplit(take(whole, train), take(whole, validation), take(whole, test))
+    return [train, validation, test]
 
 
 def _divide(
@@ -130,16 +137,23 @@ def standardise(raw: RawSplit) -> Split:
     x ↦ (x − mean) / scale, with scale the population standard deviation, and 1 for a feature that
     is constant on the training part. The paper does not state that every dataset is standardised.
 
+    NaN, which stands for a missing value, has no part in the moments and is replaced by the mean. A
+    feature that no training example has is 0 everywhere.
+
     Args:
       raw: its training pool already thinned where the regime does so.
 
     Returns:
-      The `Split`: computed in float64, stored in float32.
+      The `Split`: moments computed in float64, everything stored in float32.
     """
-    scaler = StandardScaler().fit(raw.train.features)
+    train = raw.train.features
+    empty = np.isnan(train).all(axis=0)
+    scaler = StandardScaler().fit(np.where(empty, 0, train) if empty.any() else train)
 
     def apply(part: Partition) -> Partition:
-        return part._replace(features=scaler.transform(part.features).astype(np.float32))
+        features = scaler.transform(part.features).astype(np.float32, copy=False)
+        features[np.isnan(features) | empty] = 0  # the mean
+        return part._replace(features=features)
 
     # A default scaler has both; scikit-learn types them as optional.
     assert scaler.mean_ is not None and scaler.scale_ is not None

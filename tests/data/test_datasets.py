@@ -21,22 +21,55 @@ REGIMES = {
 }
 
 
+ELSEWHERE = ("mnist1d", "fashion-mnist")  # tests/data/test_images.py
+SHIPPED = [name for name in datasets.BUILT_IN if name not in ELSEWHERE]
+
+
 @pytest.fixture(scope="module")
 def loaded():
-    return {name: datasets.load(name) for name in datasets.BUILT_IN}
+    return {name: datasets.load(name) for name in SHIPPED}
 
 
 def test_those_of_the_paper_are_the_four_of_the_protocol():
     assert set(datasets.PAPER) == set(SHAPES) <= set(datasets.BUILT_IN)
 
 
-@pytest.mark.parametrize("name", datasets.BUILT_IN)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_form(loaded, name):
     dataset = loaded[name]
     assert dataset.name == name
     assert dataset.features.dtype == np.float64 and dataset.labels.dtype == np.int32
     assert np.array_equal(np.unique(dataset.labels), np.arange(dataset.num_classes))
     assert np.isfinite(dataset.features).all()
+    assert len(set(dataset.classes)) == dataset.num_classes and dataset.notes == ()
+
+
+# of the dataset, as it was when the first records were written
+DIGESTS = {"digits": "77ea33a91fc68a96", "breast-cancer": "aa549b97f589912c"}
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_what_was_recorded_stays_what_it_was(loaded, name):
+    assert loaded[name].digest[:16] == DIGESTS[name]
+
+
+def test_digits_are_images_and_have_well_known_confusions(loaded):
+    digits = loaded["digits"]
+    assert digits.image_shape == (8, 8)
+    moved = {c: target for c, target in enumerate(digits.noise_map) if c != target}
+    assert moved == {2: 7, 3: 8, 5: 6, 6: 5, 7: 1}
+
+
+def test_wine_is_scikit_learns(loaded):
+    wine = reference.load_wine()
+    np.testing.assert_array_equal(loaded["wine"].features, wine.data)
+    np.testing.assert_array_equal(loaded["wine"].labels, wine.target)
+    assert loaded["wine"].classes == ("class_0", "class_1", "class_2")
+    assert loaded["wine"].image_shape is None and loaded["wine"].noise_map is None
+
+
+def test_classes_of_breast_cancer_are_scikit_learns(loaded):
+    assert loaded["breast-cancer"].classes == tuple(reference.load_breast_cancer().target_names)
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -47,7 +80,7 @@ def test_size_and_regimes_are_the_protocols(loaded, name):
     assert " ".join(map(str, dataset.regimes)) == REGIMES[name]
 
 
-@pytest.mark.parametrize("name", datasets.BUILT_IN)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_dataset_is_made_once_and_nobody_can_change_it(loaded, name):
     assert datasets.load(name) is loaded[name]
     for array in (loaded[name].features, loaded[name].labels):
@@ -173,6 +206,36 @@ def test_bad_arrays_are_refused_in_one_line(features, labels, said):
     with pytest.raises(ValueError, match=said) as caught:
         datasets.from_arrays("mine", features, labels)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"classes": ("a",)}, r"classes must be 2 different names, got \['a'\]"),
+        ({"classes": ("a", "a")}, r"classes must be 2 different names, got \['a', 'a'\]"),
+        ({"image_shape": (2, 2)}, r"image_shape must have 1 entries, got \(2, 2\)"),
+        ({"noise_map": (1,)}, r"noise_map must be 2 classes in 0 … 1, got \[1\]"),
+        ({"noise_map": (1, 2)}, r"noise_map must be 2 classes in 0 … 1, got \[1, 2\]"),
+    ],
+)
+def test_what_does_not_fit_the_arrays_is_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        datasets.from_arrays("mine", GOOD, [0, 1, 0], **given)
+
+
+def test_missing_values_are_allowed_where_they_are_expected():
+    gap = [[np.nan], [1.0], [2.0]]
+    dataset = datasets.from_arrays("mine", gap, [0, 1, 0], missing=True)
+    np.testing.assert_array_equal(dataset.features, gap)
+    assert not dataset.unit_range
+    with pytest.raises(ValueError, match="features must be finite"):
+        datasets.from_arrays("mine", [[np.inf], [1.0], [2.0]], [0, 1, 0], missing=True)
+
+
+def test_single_precision_is_kept_where_it_is_asked_for():
+    dataset = datasets.from_arrays("mine", GOOD, [0, 1, 0], dtype=np.float32)
+    assert dataset.features.dtype == np.float32
+    assert dataset.digest != datasets.from_arrays("mine", GOOD, [0, 1, 0]).digest
 
 
 def test_a_bad_default_regime_is_refused():

@@ -1,13 +1,26 @@
 """Regimes as values and as text, their partitions, and the streams they are drawn from."""
 
+from dataclasses import replace
+
 import chex
 import numpy as np
 import pytest
 
 from pgeom.data import datasets, splits
-from pgeom.data.regimes import CLEAN, FORMS, KINDS, Regime, partition, stream
+from pgeom.data.regimes import (
+    CLEAN,
+    FORMS,
+    KINDS,
+    Regime,
+    check,
+    corrupt_validation,
+    partition,
+    stream,
+)
 
 RATES = {"clean": 0.0, "symmetric-20": 0.2, "pair-flip-40": 0.4, "long-tail-30": 0.0}
+RATES |= {"asymmetric-30": 0.3, "instance-40": 0.4}
+NOISE = [text for text in RATES if "tail" not in text]
 
 
 @pytest.mark.parametrize("text", [*RATES, "symmetric-1", "symmetric-100", "long-tail-1000"])
@@ -34,7 +47,7 @@ def test_kind_and_level_are_the_parts_of_the_text():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("asymetric-40", "unknown regime 'asymetric-40'; did you mean 'symmetric-40'? known: "),
+        ("asymetric-40", "unknown regime 'asymetric-40'; did you mean 'asymmetric-40'? known: "),
         ("pair_flip-40", "unknown regime 'pair_flip-40'; did you mean 'pair-flip-40'? known: "),
         ("clear-3", "unknown regime 'clear-3'; did you mean 'clean'? known: "),
         ("Clean", "unknown regime 'Clean'; did you mean 'clean'? known: "),
@@ -64,7 +77,7 @@ def test_a_text_like_no_regime_has_no_hint(text):
 @pytest.mark.parametrize(
     ("kind", "level", "said"),
     [
-        ("asymetric", 40, "unknown kind of regime 'asymetric'; did you mean 'symmetric'? known: "),
+        ("asymetric", 40, "unknown kind of regime 'asymetric'; did you mean 'asymmetric'? known: "),
         ("%%", 40, "unknown kind of regime '%%'; known: "),
         ("symmetric", 0, "the level of symmetric must be in 1 … 100, got 0"),
         ("pair-flip", 101, "the level of pair-flip must be in 1 … 100, got 101"),
@@ -77,13 +90,70 @@ def test_a_value_that_no_text_gives_cannot_be_made(kind, level, said):
     assert str(caught.value).startswith(said)
 
 
-@pytest.mark.parametrize("text", ["clean", "symmetric-20", "pair-flip-40"])
+def movable(labels, text):
+    """Which labels the noise of a regime may move."""
+    mistaken = np.array(datasets.load("digits").noise_map) != np.arange(10)
+    return mistaken[labels] if "asymmetric" in text else np.ones(len(labels), bool)
+
+
+@pytest.mark.parametrize("text", NOISE)
 def test_noise_reaches_the_training_labels_alone(text):
     dataset = datasets.load("digits")
     split, noise = partition(dataset, Regime.parse(text), seed=1)
     chex.assert_trees_all_equal(split, splits.standardise(splits.split(dataset, 1)))
-    changed = np.mean(noise.labels != split.train.labels)
-    assert changed == noise.realised_rate and abs(changed - RATES[text]) < 0.05
+    changed = noise.labels != split.train.labels
+    assert np.mean(changed) == noise.realised_rate
+    may = movable(split.train.labels, text)
+    assert abs(np.mean(changed[may]) - RATES[text]) < 0.05 and not changed[~may].any()
+
+
+@pytest.mark.parametrize("text", NOISE)
+def test_validation_is_corrupted_like_training_but_by_draws_of_its_own(text):
+    dataset, regime = datasets.load("digits"), Regime.parse(text)
+    split, noise = partition(dataset, regime, seed=1)
+    validation = split.validation
+    first, again = (corrupt_validation(validation, dataset, regime, 1) for _ in range(2))
+    np.testing.assert_array_equal(first.labels, again.labels)
+    may = movable(validation.labels, text)
+    assert abs(np.mean((first.labels != validation.labels)[may]) - RATES[text]) < 0.1
+    if regime.noise_rate:
+        other = corrupt_validation(validation, dataset, regime, 2)
+        assert not np.array_equal(first.labels, other.labels)
+        same = corrupt_validation(split.train, dataset, regime, 1)
+        assert not np.array_equal(noise.labels, same.labels), "a stream of its own"
+
+
+def test_instance_noise_mistakes_an_example_for_the_same_class_wherever_it_is():
+    """With 64 features the softmax is rather certain, and one annotator looks at both parts."""
+    dataset, regime = datasets.load("digits"), Regime.parse("instance-100")
+    split, noise = partition(dataset, regime, seed=0)
+    again = corrupt_validation(split.train, dataset, regime, 0)
+    assert np.mean(again.labels == noise.labels) > 0.7
+    other = corrupt_validation(split.train, dataset, regime, 1)
+    assert np.mean(other.labels == noise.labels) < 0.3, "another seed has another annotator"
+
+
+def test_asymmetric_noise_needs_a_map():
+    dataset, regime = datasets.load("confusion"), Regime.parse("asymmetric-40")
+    for refused in (check, partition):
+        with pytest.raises(
+            ValueError, match=r"asymmetric-40 needs a class map, .* 'confusion' has"
+        ):
+            refused(dataset, regime, 0)
+    with_map = replace(dataset, noise_map=(1, 1, 2, 3, 4, 0))
+    check(with_map, regime, 0)
+    split, noise = partition(with_map, regime, 0)
+    moved = noise.labels != split.train.labels
+    pairs = set(zip(split.train.labels[moved].tolist(), noise.labels[moved].tolist(), strict=True))
+    assert pairs == {(0, 1), (5, 0)}
+
+
+def test_a_check_refuses_what_a_partition_would():
+    dataset = datasets.load("breast-cancer")
+    check(dataset, Regime.parse("long-tail-100"), 0)
+    for refused in (check, partition):
+        with pytest.raises(ValueError, match="ratio must be in"):
+            refused(dataset, Regime.parse("long-tail-1000"), 0)
 
 
 def test_a_long_tail_thins_the_training_part_and_changes_no_label():

@@ -3,6 +3,8 @@
 import chex
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
+from hypothesis.extra.numpy import arrays
 from sklearn.model_selection import train_test_split
 
 from pgeom.data import datasets, splits
@@ -147,3 +149,50 @@ def test_a_feature_constant_on_train_gets_scale_1(constant):
     done = splits.standardise(splits.RawSplit(*parts))
     assert done.scale.tolist() == [1.0]
     np.testing.assert_allclose(done.test.features, [[2.0]], rtol=1e-6)
+
+
+def parts(train, test):
+    """A raw split whose validation part is its test part."""
+    pairs = ((x, np.zeros(len(x), np.int32)) for x in (train, test, test))
+    return splits.RawSplit(*(splits.Partition(np.asarray(x), y) for x, y in pairs))
+
+
+def test_a_missing_value_becomes_the_mean_of_the_training_part():
+    nan = np.nan
+    train = np.array([[1.0, 5.0, nan], [3.0, nan, nan], [nan, 5.0, nan], [8.0, 5.0, nan]])
+    done = splits.standardise(parts(train, [[nan, nan, 2.0], [5.0, 7.0, nan]]))
+    np.testing.assert_allclose(done.mean, [4.0, 5.0, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(done.scale, [np.std([1, 3, 8]), 1.0, 1.0], rtol=1e-6)
+    assert done.train.features[2, 0] == done.train.features[1, 1] == 0
+    expected = [[0.0, 0.0, 0.0], [1 / np.std([1, 3, 8]), 2.0, 0.0]]
+    np.testing.assert_allclose(done.test.features, expected, rtol=1e-6)
+
+
+@given(
+    values=arrays(np.float64, (12, 3), elements=st.floats(-1e3, 1e3)),
+    missing=arrays(np.bool_, (12, 3)),
+)
+@settings(max_examples=60, deadline=None)
+def test_imputing_is_standardising_what_is_there(values, missing):
+    train, test = np.where(missing, np.nan, values)[:8], np.where(missing, np.nan, values)[8:]
+    done = splits.standardise(parts(train, test))
+    for column in range(3):
+        there, seen = ~missing[:8, column], ~missing[8:, column]
+        assert (done.train.features[~there, column] == 0).all()
+        assert (done.test.features[~seen, column] == 0).all()
+        if there.any():
+            alone = parts(train[there, column, None], test[seen, column, None])
+            alone = splits.standardise(alone) if seen.any() else None
+            if alone is not None:
+                got = done.test.features[seen, column]
+                np.testing.assert_allclose(got, alone.test.features[:, 0], rtol=1e-4, atol=1e-4)
+        else:
+            assert (done.test.features[:, column] == 0).all()
+
+
+def test_single_precision_has_moments_of_double(loaded):
+    raw = splits.split(loaded["digits"], seed=0)
+    single = splits.RawSplit(*(p._replace(features=p.features.astype(np.float32)) for p in raw))
+    done, exact = splits.standardise(single), splits.standardise(raw)
+    chex.assert_trees_all_close(tuple(done), tuple(exact), atol=1e-5)
+    chex.assert_type([done.train.features, done.mean], np.float32)

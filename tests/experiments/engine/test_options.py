@@ -27,7 +27,7 @@ def test_any_regime_on_any_dataset_and_in_the_order_of_the_dataset():
 
 
 BAD = {
-    "asymetric-40": "unknown regime 'asymetric-40'; did you mean 'symmetric-40'",
+    "asymetric-40": "unknown regime 'asymetric-40'; did you mean 'asymmetric-40'",
     "symmetric-140": "the level of symmetric must be in 1 … 100, got 140",
     "long-tail-30000": "ratio must be in",
 }

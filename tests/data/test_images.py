@@ -1,0 +1,139 @@
+"""Fashion-MNIST from its files, MNIST-1D from its package, and what is said where they are not."""
+
+import gzip
+import random
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pgeom.data import images
+from pgeom.frontend.errors import UsageError
+
+RNG = np.random.default_rng(0)
+PIXELS = {"train": RNG.integers(0, 256, (30, 28, 28)), "t10k": RNG.integers(0, 256, (10, 28, 28))}
+LABELS = {"train": np.arange(30) % 10, "t10k": np.arange(10)[::-1]}
+
+
+def idx(array):
+    """An IDX file of unsigned bytes, written from its definition."""
+    sizes = b"".join(int(size).to_bytes(4, "big") for size in array.shape)
+    return bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
+
+
+def write_fashion(folder, packed=True):
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in ("train", "t10k"):
+        for kind, array in (("images-idx3", PIXELS[part]), ("labels-idx1", LABELS[part])):
+            path = folder / f"{part}-{kind}-ubyte{'.gz' if packed else ''}"
+            path.write_bytes(gzip.compress(idx(array)) if packed else idx(array))
+
+
+@pytest.fixture(autouse=True)
+def no_other_folders(monkeypatch, tmp_path):
+    monkeypatch.setattr(images, "SYSTEM_FOLDERS", (tmp_path / "system",))
+    monkeypatch.delenv("PGEOM_DATA", raising=False)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("place", ["own", "own/fashion-mnist", "system/fashion-mnist"])
+def test_fashion_is_read_from_where_it_is(tmp_path, monkeypatch, packed, place):
+    write_fashion(tmp_path / place, packed)
+    monkeypatch.setenv("PGEOM_DATA", str(tmp_path / "own"))
+    fashion = images.fashion_mnist()
+    assert fashion.features.shape == (40, 784) and fashion.features.dtype == np.float32
+    pixels = np.concatenate([PIXELS["train"], PIXELS["t10k"]])
+    np.testing.assert_array_equal(np.rint(fashion.features * 255).reshape(40, 28, 28), pixels)
+    np.testing.assert_array_equal(fashion.labels, [*LABELS["train"], *LABELS["t10k"]])
+    assert fashion.unit_range and fashion.image_shape == (28, 28)
+    assert [str(regime) for regime in fashion.regimes][-1] == "asymmetric-40"
+
+
+def test_fashion_is_mistaken_for_similar_fashion(tmp_path, monkeypatch):
+    write_fashion(tmp_path)
+    monkeypatch.setenv("PGEOM_DATA", str(tmp_path))
+    fashion = images.fashion_mnist()
+    names = fashion.classes
+    moved = {names[c]: names[t] for c, t in enumerate(fashion.noise_map) if c != t}
+    assert moved == {
+        "Pullover": "Shirt",
+        "Dress": "Coat",
+        "Coat": "Dress",
+        "Sneaker": "Sandal",
+        "Ankle boot": "Sneaker",
+    }
+
+
+def test_without_its_files_one_line_says_how_to_get_them(tmp_path, monkeypatch):
+    write_fashion(tmp_path)
+    (tmp_path / "t10k-labels-idx1-ubyte.gz").unlink()
+    monkeypatch.setenv("PGEOM_DATA", str(tmp_path))
+    with pytest.raises(UsageError, match="apt-get install dataset-fashion-mnist, or set") as error:
+        images.fashion_mnist()
+    assert "\n" not in str(error.value) and "PGEOM_DATA" in str(error.value)
+
+
+GOOD = idx(PIXELS["t10k"])
+BROKEN = {
+    "empty": (b"", "is no IDX file"),
+    "something else": (b"PK\x03\x04 and so on", "is no IDX file"),
+    "floats": (bytes([0, 0, 13, 1]) + GOOD[4:], "is no IDX file of unsigned bytes"),
+    "torn": (GOOD[:-1], "is not all of an IDX file"),
+    "torn header": (GOOD[:7], "is not all of an IDX file"),
+    "longer": (GOOD + b"\0", "is not all of an IDX file, or more"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_file_is_named_in_one_line(tmp_path, case):
+    content, said = BROKEN[case]
+    (tmp_path / "some").write_bytes(content)
+    with pytest.raises(UsageError, match=said) as error:
+        images.read_idx(tmp_path / "some")
+    assert "some" in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(GOOD)[:-20]])
+def test_a_broken_gzip_file_is_named_in_one_line(tmp_path, content):
+    (tmp_path / "some.gz").write_bytes(content)
+    with pytest.raises(UsageError, match=r"cannot read '.*some.gz'") as error:
+        images.read_idx(tmp_path / "some.gz")
+    assert "\n" not in str(error.value)
+
+
+def toy_signals():
+    """Seeds both global generators, as the package does."""
+    np.random.seed(42)
+    random.seed(42)
+    x, y = np.random.rand(20, 40), np.arange(20) % 10
+    return {"x": x[:16], "x_test": x[16:], "y": y[:16], "y_test": y[16:]}
+
+
+def test_signals_are_pooled_and_the_global_generators_left_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mnist1d", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "mnist1d.data", SimpleNamespace(make_dataset=toy_signals))
+    np.random.seed(7)
+    before, python = np.random.get_state()[1].copy(), random.getstate()
+    random.seed(42)
+    seeded = random.getstate()
+    random.setstate(python)
+    signals = images.mnist1d()
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+    assert random.getstate() != seeded
+    assert signals.features.shape == (20, 40) and signals.image_shape == (40,)
+    np.testing.assert_array_equal(signals.labels, np.arange(20) % 10)
+
+
+def test_without_the_package_one_line_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mnist1d", None)
+    with pytest.raises(UsageError, match=r"^mnist1d needs the package: pip install mnist1d$"):
+        images.mnist1d()
+
+
+def test_the_package_itself():
+    pytest.importorskip("mnist1d.data")
+    signals = images.mnist1d()
+    assert signals.features.shape == (5000, 40)
+    np.testing.assert_array_equal(np.bincount(signals.labels), [500] * 10)
+    assert signals.digest == images.mnist1d().digest

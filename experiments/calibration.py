@@ -9,19 +9,21 @@ from pgeom.frontend import command_line
 
 
 def main(
+    dataset: str = "digits",
     losses: tuple[str, ...] = (),
     out: Path = Path("results/calibration"),
     common: Common = DEFAULTS,
 ) -> None:
-    """Fit a temperature on the validation logits of clean digits, and score the test logits.
+    """Fit a temperature on validation logits of the clean data, and score the test logits.
 
     Args:
+        dataset: A name such as digits or wine, or the path of your own data.
         losses: Names such as ce or hpg; all thirteen by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
     command = Command(common, out)
-    study = make_study("calibration", common, "digits", regimes=("clean",), losses=losses)
+    study = make_study("calibration", common, dataset, regimes=("clean",), losses=losses)
     command.train(study)
     command.finish(lambda: show(study, command))
 

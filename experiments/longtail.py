@@ -25,6 +25,8 @@ METRICS = {
 
 
 def main(
+    dataset: str = DATASET,
+    regime: str = REGIME,
     losses: tuple[str, ...] = (),
     out: Path = Path("results/longtail"),
     common: Common = DEFAULTS,
@@ -32,22 +34,24 @@ def main(
     """Train every loss on a long-tailed sample, with and without early stopping.
 
     Args:
+        dataset: A name such as digits or wine, or the path of your own data.
+        regime: The ratio of the largest class to the smallest, as in long-tail-30.
         losses: Names such as ce or ldam; all seventeen by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
     command = Command(common, out)
-    studies = make_studies(common, losses)
+    studies = make_studies(common, losses, dataset, regime)
     command.train(*studies)
     command.finish(lambda: show(studies, command))
 
 
-def make_studies(options: Options, losses: tuple[str, ...]) -> tuple[Study, Study]:
+def make_studies(
+    options: Options, losses: tuple[str, ...], dataset: str = DATASET, regime: str = REGIME
+) -> tuple[Study, Study]:
     """The protocol's study, and the same one without early stopping."""
-    known, regimes = catalogue.LOSSES, (REGIME,)
-    stopped = make_study(
-        "early stopping", options, DATASET, regimes=regimes, losses=losses, known=known
-    )
+    chosen = {"regimes": (regime,), "losses": losses, "known": catalogue.LOSSES}
+    stopped = make_study("early stopping", options, dataset, **chosen)
     training = replace(stopped.training, stopping=early_stopping.NEVER)
     return stopped, replace(stopped, name="no early stopping", training=training)
 
@@ -62,11 +66,12 @@ def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
     from experiments.tables.paired_tests import significance
     from experiments.tables.summary import performance, summarise
 
+    regime = str(studies[0].regimes[0])
     frames = {study.name: read_frame(study, command.out) for study in studies}
     grids = [
-        performance(frame, f"{REGIME}, {name}", REGIME, METRICS) for name, frame in frames.items()
+        performance(frame, f"{regime}, {name}", regime, METRICS) for name, frame in frames.items()
     ]
-    tests = significance(frames[studies[0].name], REGIME, REGIME)
+    tests = significance(frames[studies[0].name], regime, regime)
     summary = pd.concat(
         summarise(frame, tuple(METRICS)).assign(stopping=name) for name, frame in frames.items()
     )

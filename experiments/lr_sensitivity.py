@@ -21,7 +21,7 @@ def main(
     """Train with three learning rates, and count which has the lowest validation NLL.
 
     Args:
-        dataset: digits, breast-cancer, confusion or long-tail.
+        dataset: A name such as digits or wine, or the path of your own data.
         regimes: Such as clean, symmetric-40 or pair-flip-40; the dataset's own by default.
         losses: Names such as ce or hpg; all thirteen by default.
         out: The folder for records, tables and figures.

@@ -1,4 +1,4 @@
-"""Clean digits models under corrupted and attacked inputs: `python -m experiments.robustness`.
+"""Clean-trained models under corrupted and attacked inputs: `python -m experiments.robustness`.
 
 Perturbations act on pixels in [0, 1], before standardisation, and are the same for all losses of
 a seed where they do not look at the model. The attacks maximise cross-entropy against each model:
@@ -17,6 +17,7 @@ from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
 from pgeom.evaluation import metrics, perturbation
 from pgeom.frontend import command_line
+from pgeom.frontend.errors import UsageError
 
 NATURAL = {
     "accuracy": "Clean ↑",
@@ -30,26 +31,33 @@ ATTACKS = {**FGSM, **PGD}
 
 
 def main(
+    dataset: str = "digits",
     losses: tuple[str, ...] = (),
     out: Path = Path("results/robustness"),
     common: Common = DEFAULTS,
 ) -> None:
-    """Perturb the test pixels of clean digits, at random and against each model.
+    """Perturb the test images of clean data, at random and against each model.
 
     Args:
+        dataset: digits, fashion-mnist, or any other data with features in [0, 1].
         losses: Names such as ce or hpg; all thirteen by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
     command = Command(common, out)
-    study = make_probed(common, losses)
+    study = make_probed(common, losses, dataset)
     command.train(study)
     command.finish(lambda: show(study, command))
 
 
-def make_probed(options: Options, losses: tuple[str, ...]) -> Study:
-    """Clean digits, with the accuracy under every perturbation in each record."""
-    study = make_study("robustness", options, "digits", regimes=("clean",), losses=losses)
+def make_probed(options: Options, losses: tuple[str, ...], dataset: str = "digits") -> Study:
+    """Clean data, with the accuracy under every perturbation in each record."""
+    study = make_study("robustness", options, dataset, regimes=("clean",), losses=losses)
+    if not study.dataset.unit_range:
+        raise UsageError(
+            f"--dataset must have every feature in [0, 1], where a perturbation of pixels makes "
+            f"sense, got {dataset!r}"
+        )
     return replace(study, measure=Measure("perturbations", probe))
 
 
@@ -93,8 +101,9 @@ def make_grids(frame) -> list:
     """One table per kind of perturbation."""
     from experiments.tables.summary import performance
 
+    name = frame["dataset"].iloc[0]
     return [
-        performance(frame, f"digits, clean models: accuracy under {kind}", "clean", columns)
+        performance(frame, f"{name}, clean models: accuracy under {kind}", "clean", columns)
         for kind, columns in (("corruption", NATURAL), ("FGSM", FGSM), ("PGD", PGD))
     ]
 

@@ -16,26 +16,28 @@ COLUMNS = {"seconds": "Seconds per run ↓"}
 
 
 def main(
+    dataset: str = "digits",
     losses: tuple[str, ...] = (),
     out: Path = Path("results/runtime"),
     common: Common = DEFAULTS,
 ) -> None:
-    """Time each loss alone on the same members of clean digits, compiling apart.
+    """Time each loss alone on the same members of the clean data, compiling apart.
 
     Args:
+        dataset: A name such as digits or wine, or the path of your own data.
         losses: Names such as ce or hpg; all thirteen by default.
         out: The folder for records and the table.
         common: Options of every command.
     """
     command = Command(common, out)
-    study = make_timed(common, losses)
+    study = make_timed(common, losses, dataset)
     command.train(study)
     command.finish(lambda: show(study, command))
 
 
-def make_timed(options: Options, losses: tuple[str, ...]) -> Study:
-    """Clean digits, every run by itself."""
-    study = make_study("runtime", options, "digits", regimes=("clean",), losses=losses)
+def make_timed(options: Options, losses: tuple[str, ...], dataset: str = "digits") -> Study:
+    """Clean data, every run by itself."""
+    study = make_study("runtime", options, dataset, regimes=("clean",), losses=losses)
     return replace(study, timed=True)
 
 
@@ -46,7 +48,8 @@ def show(study: Study, command: Command) -> list[Path]:
     from experiments.tables.summary import performance, summarise
 
     frame, page = read_frame(study, command.out), command.out / "tables-runtime.md"
-    grid = performance(frame, "digits, clean: each loss alone", "clean", COLUMNS)
+    title = f"{study.dataset.name}, clean: each loss alone"
+    grid = performance(frame, title, "clean", COLUMNS)
     publish([grid], summarise(frame, tuple(COLUMNS)), page, command.console, command.json)
     return [page]
 

@@ -1,4 +1,4 @@
-"""Figures of models trained on clean digits: calibration, corrupted and attacked inputs."""
+"""Figures of models trained on clean data: calibration, corrupted and attacked inputs."""
 
 from pathlib import Path
 
@@ -23,8 +23,8 @@ def calibration(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
             axis.set_xlim(left=0)
         labels_down(axes[0][0], [entry.label for entry in losses])
         axes[0][1].legend(loc="lower right")
-        seeds = frame["seed"].nunique()
-        drawing.suptitle(f"digits, clean: {seeds} seeds and their means", y=1.0, fontsize=10)
+        seeds, name = frame["seed"].nunique(), frame["dataset"].iloc[0]
+        drawing.suptitle(f"{name}, clean: {seeds} seeds and their means", y=1.0, fontsize=10)
         return save(drawing, path)
 
 
@@ -56,8 +56,8 @@ def attacks(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
         axes[0][0].minorticks_off()
         axes[0][0].set_ylabel("test accuracy (higher is better)")
         axes[0][1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
-        seeds = frame["seed"].nunique()
-        title = f"digits, clean-trained models: mean ± sample sd over {seeds} seeds"
+        seeds, name = frame["seed"].nunique(), frame["dataset"].iloc[0]
+        title = f"{name}, clean-trained models: mean ± sample sd over {seeds} seeds"
         drawing.suptitle(title, y=1.0, fontsize=10)
         return save(drawing, path)
 
@@ -74,8 +74,8 @@ def _panels(frame, entries: Legend, fields, ticks, what: str, path: Path) -> lis
             axis.set_xticks(range(len(fields)), ticks, rotation=30, ha="right")
             legend_below(axis, gap=0.75)
         axes[0][0].set_ylabel("test accuracy (higher is better)")
-        seeds = frame["seed"].nunique()
-        title = f"digits, clean-trained models under {what}: mean ± sample sd over {seeds} seeds"
+        seeds, name = frame["seed"].nunique(), frame["dataset"].iloc[0]
+        title = f"{name}, clean-trained models under {what}: mean ± sample sd over {seeds} seeds"
         drawing.suptitle(title, y=1.02, fontsize=10)
         return save(drawing, path)
 

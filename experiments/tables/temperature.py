@@ -14,8 +14,9 @@ METRICS = {
 
 
 def temperature_scaling(frame: pd.DataFrame) -> Grid:
-    """The table of clean digits, with a note where a temperature is no minimum."""
-    grid = performance(frame, "digits, clean: temperature scaling", "clean", METRICS)
+    """The table of clean data, with a note where a temperature is no minimum."""
+    title = f"{frame['dataset'].iloc[0]}, clean: temperature scaling"
+    grid = performance(frame, title, "clean", METRICS)
     at_bound = frame[frame["temperature_at_bound"]]
     notes = [
         f"{run.label}, seed {run.seed}: the best temperature is a bound, {run.temperature:.3g}"

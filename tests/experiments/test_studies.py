@@ -1,11 +1,14 @@
 """The smaller experiments with tiny settings: what they write, and that they resume."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from experiments import ablation, calibration, longtail, lr_sensitivity, robustness, runtime
 from experiments.engine.options import Options
+from pgeom.frontend.errors import UsageError
 from tests.experiments.conftest import REPORTED, TWO
 
 GENERAL = tuple(loss for loss in REPORTED if loss != "logit_adjustment")
@@ -83,3 +86,22 @@ def test_runtime_keeps_what_it_measured(reported, capsys):
     assert all(record["seconds"] > 0 for record in before)
     runtime.main(losses=("ce",), out=out, common=TWO)
     assert lines(out) == before and "each loss alone" in said(capsys)
+
+
+def test_perturbations_need_pixels(tmp_path):
+    with pytest.raises(UsageError, match=r"every feature in .0, 1., .* got 'breast-cancer'"):
+        robustness.main(dataset="breast-cancer", out=tmp_path / "out", common=TWO)
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_experiment_takes_another_dataset(tmp_path):
+    common = replace(TWO, seeds=("0,",))
+    settings = {"dataset": "breast-cancer", "losses": ("ce",), "common": common}
+    calibration.main(**settings, out=tmp_path / "calibration")
+    assert "breast-cancer, clean" in (tmp_path / "calibration/tables-calibration.md").read_text()
+    longtail.main(**settings, regime="long-tail-5", out=tmp_path / "longtail")
+    assert (
+        "## long-tail-5, early stopping" in (tmp_path / "longtail/tables-longtail.md").read_text()
+    )
+    runtime.main(**settings, out=tmp_path / "runtime")
+    assert "breast-cancer, clean: each" in (tmp_path / "runtime/tables-runtime.md").read_text()

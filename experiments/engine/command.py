@@ -11,6 +11,7 @@ from experiments.engine.jobs import JobStats, Machine, train_missing
 from experiments.engine.options import Options
 from experiments.engine.records import Store
 from experiments.engine.study import Study
+from pgeom.frontend.numbers import count
 from pgeom.frontend import command_line
 
 
@@ -56,7 +57,7 @@ class Command:
         files = ", ".join(path.name for path in show())
         reused = self.requested - self.stats.runs
         self.console.print(
-            f"{self.stats.runs} runs trained, {reused} reused; compiled in "
+            f"{count(self.stats.runs, 'run')} trained, {reused} reused; compiled in "
             f"{self.stats.compiling:.1f} s, trained in {self.stats.training:.1f} s, "
             f"{time.perf_counter() - self._begun:.1f} s in total; written to {self.out}: {files}",
             soft_wrap=True,

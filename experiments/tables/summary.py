@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.tables.grid import Grid
-from pgeom.frontend.numbers import mean_sd
+from pgeom.frontend.numbers import count, mean_sd
 from pgeom.losses.spec import LossSpec
 
 METRICS = {"accuracy": "Accuracy ↑", "nll": "NLL ↓", "brier": "Brier ↓", "ece": "ECE ↓"}
@@ -49,7 +49,7 @@ def performance(
         for row in rows.to_dict("records")
     ]
     seeds = int(rows["seeds"].max())
-    notes = [f"mean ± sample sd over {seeds} seed{'s' * (seeds > 1)}; best of each column marked"]
+    notes = [f"mean ± sample sd over {count(seeds, 'seed')}; best of each column marked"]
     return Grid(title, ["Loss", *metrics.values()], text, best, notes + run_notes(frame))
 
 
@@ -84,7 +84,8 @@ def version_notes(frame: pd.DataFrame) -> list[str]:
     if not several:
         return []
     counts = [
-        f"{name} {' and '.join(f'{v} ({n} runs)' for v, n in made[name].value_counts().items())}"
+        f"{name} "
+        + " and ".join(f"{v} ({count(n, 'run')})" for v, n in made[name].value_counts().items())
         for name in several
     ]
     return [f"made by several versions: {'; '.join(counts)}"]

@@ -106,7 +106,7 @@ def test_a_further_loss_trains_that_loss_alone(tmp_path, capsys):
     noise.main(**settings, losses=("ce",))
     first = (tmp_path / "records.jsonl").read_text()
     noise.main(**settings, losses=("ce", "gce"))
-    assert "1 runs trained, 1 reused" in " ".join(capsys.readouterr().out.split())
+    assert "1 run trained, 1 reused" in " ".join(capsys.readouterr().out.split())
     assert (tmp_path / "records.jsonl").read_text().startswith(first)
     assert [record["loss"] for record in lines(tmp_path)] == ["ce", "gce"]
     more = {**settings, "common": replace(ONE, seeds=("0", "1"))}

@@ -88,6 +88,6 @@ def test_several_versions_are_a_footnote(runs):
     frame = to_frame(runs).assign(versions=[{"jax": "0.9", "numpy": "2"}] * 15)
     assert not any("versions" in note for note in performance(frame, "", "clean").footnotes)
     frame.at[3, "versions"] = {"jax": "0.10", "numpy": "2"}
-    note = "made by several versions: jax 0.9 (14 runs) and 0.10 (1 runs)"
+    note = "made by several versions: jax 0.9 (14 runs) and 0.10 (1 run)"
     assert note in performance(frame, "", "clean").footnotes
     assert note in significance(frame, "", "clean").footnotes

@@ -11,8 +11,8 @@ from experiments.engine.jobs import JobStats, Machine, train_missing
 from experiments.engine.options import Options
 from experiments.engine.records import Store
 from experiments.engine.study import Study
-from pgeom.frontend.numbers import count
 from pgeom.frontend import command_line
+from pgeom.frontend.numbers import count
 
 
 class Command:

@@ -7,7 +7,7 @@ release = version = metadata.version("pgeom")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme, html_title = "furo", f"pgeom {release}"
-html_copy_source = False
+html_copy_source = html_show_copyright = False
 
 myst_heading_anchors = 3  # so that pages may link to each other's headings
 

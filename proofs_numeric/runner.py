@@ -137,7 +137,8 @@ def configure() -> None:
 def run(jobs: list[Job], console: Console) -> dict[str, list[Check]]:
     """The checks of every job, by claim, with progress on the console."""
     results = {}
-    with Progress(console=console, transient=True) as progress:
+    disable = not console.is_terminal
+    with Progress(console=console, transient=True, disable=disable) as progress:
         bar = progress.add_task("compiling", total=len(jobs))
         for job, checks in _complete(jobs):
             results[job] = checks

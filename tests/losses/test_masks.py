@@ -33,7 +33,7 @@ def loss(request):
 
 
 def weighted_mean(loss, weights, logits, labels):
-    """The recipe of docs/guide.md."""
+    """The recipe of docs/targets.md."""
     kept = weights > 0
     values = loss(jnp.where(kept[..., None], logits, 0.0), jnp.where(kept, labels, 0))
     return jnp.sum(weights * values) / jnp.sum(weights)

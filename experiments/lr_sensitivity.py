@@ -21,8 +21,10 @@ def main(
     """Train with three learning rates, and count which has the lowest validation NLL.
 
     Args:
-        dataset: A name such as digits or wine, or the path of your own data.
-        regimes: Such as clean, symmetric-40 or pair-flip-40; the dataset's own by default.
+        dataset: digits, breast-cancer, confusion, long-tail, wine, mnist1d or fashion-mnist, or
+            the path of a .npz file with arrays X and y, or of a .csv or .parquet file.
+        regimes: Such as clean, symmetric-40, pair-flip-40, asymmetric-40, instance-40 or
+            long-tail-30; the dataset's own by default.
         losses: Names such as ce or hpg; all thirteen by default.
         out: The folder for records, tables and figures.
         common: Options of every command.

@@ -30,12 +30,20 @@ class PreparedCell(NamedTuple):
     """A cell with its data.
 
     The task's inputs are the validation examples followed by the test examples.
+
+    Attributes:
+      cell: a regime and a seed.
+      split: its validation labels as observed, and all others clean.
+      noise: the training labels as observed.
+      task: for the trainer.
+      validation_noise: the share of validation labels that the regime changed.
     """
 
     cell: Cell
     split: Split
     noise: NoisyLabels
     task: Task
+    validation_noise: float = 0.0
 
 
 def cell_stream(name: str, study: Study, cell: Cell, *more: int) -> np.random.Generator:
@@ -52,6 +60,11 @@ def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = No
       wanted: which losses to train; all of them by default.
     """
     split, noise = regimes.partition(study.dataset, cell.regime, cell.seed)
+    validation_noise = 0.0
+    if study.noisy_validation:
+        observed = regimes.corrupt_validation(split.validation, study.dataset, *cell)
+        split = split._replace(validation=split.validation._replace(labels=observed.labels))
+        validation_noise = observed.realised_rate
     training, n = study.training, len(noise.labels)
     steps = -(-n // training.batch_size)
     member = Member(
@@ -75,4 +88,4 @@ def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = No
         inputs=np.concatenate([split.validation.features, split.test.features]),
         wanted=np.ones(len(study.losses), bool) if wanted is None else wanted,
     )
-    return PreparedCell(cell, split, noise, task)
+    return PreparedCell(cell, split, noise, task, validation_noise)

@@ -43,8 +43,8 @@ class Command:
             self.stats += train_missing(study, Store(folder or self.out), self.machine, title)
 
     def _say_notes(self, study: Study) -> None:
-        """Print what is to be known about the losses of a study, once."""
-        for note in (loss.note for loss in study.losses):
+        """Print what is to be known about the dataset and the losses of a study, once."""
+        for note in (*study.dataset.notes, *(loss.note for loss in study.losses)):
             if note and note not in self._said:
                 self._said.add(note)
                 self.console.print(note, soft_wrap=True, highlight=False, markup=False)

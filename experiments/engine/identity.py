@@ -17,6 +17,7 @@ from jaxtyping import Float32
 from experiments.engine.fingerprint import digest, fingerprint
 from experiments.engine.measures import Measure, blank_test
 from experiments.engine.study import Cell, Study
+from pgeom.data.regimes import KINDS
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training.epoch import logit_gradient
@@ -27,14 +28,33 @@ EXAMPLES = 2  # rows in the shapes that functions are traced for
 
 
 class StudyIdentity(NamedTuple):
-    """Hashes of the parts of a study, and of each of its losses."""
+    """Hashes of the parts of a study, and of each of its losses.
+
+    Attributes:
+      parts: by name.
+      losses: one hash each.
+      noise_map: that of the dataset.
+      noisy_validation: that of the study.
+    """
 
     parts: dict[str, str]
     losses: tuple[str, ...]
+    noise_map: tuple[int, ...] | None = None
+    noisy_validation: bool = False
+
+    def cell_parts(self, cell: Cell) -> dict[str, str]:
+        """The parts of the study, and what only some regimes depend on."""
+        more = {}
+        if KINDS[cell.regime.kind].needs_map and self.noise_map is not None:
+            pairs = (f"{c}:{target}" for c, target in enumerate(self.noise_map) if c != target)
+            more["noise_map"] = " ".join(pairs)
+        if self.noisy_validation and cell.regime.noise_rate:
+            more["validation"] = "noisy"
+        return {**self.parts, **more}
 
     def member(self, cell: Cell) -> str:
         """The hash of what the runs of a cell share."""
-        return digest(self.parts, str(cell.regime), cell.seed)[:LENGTH]
+        return digest(self.cell_parts(cell), str(cell.regime), cell.seed)[:LENGTH]
 
     def runs(self, cell: Cell) -> list[str]:
         """The identities of a cell's runs, in the order of the losses."""
@@ -52,16 +72,27 @@ def identify(study: Study) -> StudyIdentity:
     }
     hashes = {name: value[:LENGTH] for name, value in parts.items()}
     losses = (_loss_digest(loss, model.inputs, model.classes, now) for loss in study.losses)
-    return StudyIdentity({**hashes, "precision": now}, tuple(value[:LENGTH] for value in losses))
+    return StudyIdentity(
+        {**hashes, "precision": now},
+        tuple(value[:LENGTH] for value in losses),
+        study.dataset.noise_map,
+        study.noisy_validation,
+    )
 
 
 def describe(study: Study) -> dict[str, dict[str, Any]]:
     """The parts of a study by their hashes, for a reader of the manifest."""
     identity, dataset = identify(study), study.dataset
     examples, features = dataset.features.shape
-    counted = {"examples": examples, "features": features, "classes": dataset.num_classes}
+    population = {
+        "name": dataset.name,
+        "examples": examples,
+        "features": features,
+        "classes": dataset.num_classes,
+        "class_names": list(dataset.classes),
+    }
     described = {
-        "dataset": {identity.parts["dataset"]: {"name": dataset.name, **counted}},
+        "dataset": {identity.parts["dataset"]: population},
         "model": {identity.parts["model"]: repr(study.model)},
         "training": {identity.parts["training"]: asdict(study.training)},
     }

@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
+from experiments.engine.data_options import load_dataset, parse_regimes
 from experiments.engine.own_losses import load_generators, load_losses, require_new_names
 from experiments.engine.own_models import make_model
 from experiments.engine.study import Study
-from pgeom.data import datasets
-from pgeom.data.datasets import Dataset
-from pgeom.data.regimes import Regime, partition
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from pgeom.losses import catalogue
@@ -38,6 +36,17 @@ class Options:
     no_match: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Leave --generators as they are, instead of rescaling each to the mean curvature of the
     built-in proper losses."""
+    target: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
+    """The column of the labels, where the dataset is a .csv or .parquet file."""
+    impute: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Fill missing values of a dataset from a file: numbers by the mean of the training part,
+    others by a category of their own."""
+    noise_map: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FROM:TO…")] = ()
+    """The classes that asymmetric noise mistakes for others, as in 2:7 3:8; by default the
+    dataset's own."""
+    validation: Literal["clean", "noisy"] = "clean"
+    """Whether the labels for early stopping and temperature scaling are noisy like those for
+    training."""
     model: str = "mlp"
     """The model to train: mlp, linear, cnn, which is for images, or a Flax module of your own,
     as in my.py:Net or package.module:Net. The file is run."""
@@ -86,14 +95,20 @@ def make_study(
     Args:
       name: of the study.
       options: common to every command.
-      dataset: a name of `datasets.BUILT_IN`.
+      dataset: a name of `datasets.BUILT_IN`, or the path of a file.
       regimes: as they print; the dataset's own if none are given.
       losses: names of `known`; all of them if none are given.
       known: the losses to choose from, by default the general ones of the catalogue.
     """
     known = catalogue.GENERAL if known is None else known
     chosen = choose_all("loss", losses, known)
-    data = datasets.load(dataset)
+    data = load_dataset(
+        dataset,
+        regimes,
+        target=options.target,
+        impute=options.impute,
+        noise_map=options.noise_map,
+    )
     own = load_generators(options.generators, data.num_classes, match=not options.no_match)
     own += load_losses(options.own_losses, data.num_classes)
     require_new_names(own, catalogue.LOSSES)
@@ -101,24 +116,13 @@ def make_study(
     return Study(
         name=name,
         dataset=data,
-        regimes=_parse_regimes(regimes, data, seeds[0]),
+        regimes=parse_regimes(regimes, data, seeds[0]),
         seeds=seeds,
         losses=(*(known[loss] for loss in chosen), *own),
         model=make_model(options.model, data),
         training=Training(epochs=options.epochs),
+        noisy_validation=options.validation == "noisy",
     )
-
-
-def _parse_regimes(words: tuple[str, ...], dataset: Dataset, seed: int) -> tuple[Regime, ...]:
-    """The regimes asked for, each of which the dataset must allow; its own ones if none are."""
-    try:
-        regimes = tuple(dict.fromkeys(map(Regime.parse, words)))
-        for regime in regimes:
-            partition(dataset, regime, seed)
-    except ValueError as error:
-        raise UsageError(f"--regimes: {error}") from None
-    order = {regime: place for place, regime in enumerate(dataset.regimes)}
-    return tuple(sorted(regimes, key=lambda one: order.get(one, len(order)))) or dataset.regimes
 
 
 def parse_seeds(words: tuple[str, ...]) -> tuple[int, ...]:

@@ -70,15 +70,16 @@ def make_records(
         "seed": prepared.cell.seed,
         "realised_noise_rate": round(float(prepared.noise.realised_rate), 6),
         "noise_transition": np.round(prepared.noise.transition, 6).tolist(),
+        "realised_validation_noise_rate": round(float(prepared.validation_noise), 6),
     }
     records, arrays = [], {"labels": prepared.split.test.labels}
-    identities = identity.runs(prepared.cell)
+    identities, parts = identity.runs(prepared.cell), identity.cell_parts(prepared.cell)
     for place in np.flatnonzero(prepared.task.wanted).tolist():
         loss, key = study.losses[place], identities[place]
         records.append(
             {
                 "identity": key,
-                "made_from": {**identity.parts, "loss": identity.losses[place]},
+                "made_from": {**parts, "loss": identity.losses[place]},
                 **shared,
                 "loss": loss.name,
                 "label": loss.label,

@@ -36,6 +36,7 @@ class Study:
       name: tells it from its variants, as in "no early stopping".
       measure: what else to record of each run.
       timed: whether to train each run alone on one device and record its seconds.
+      noisy_validation: whether validation labels have the noise of the regime, too.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Study:
     training: Training = PROTOCOL
     measure: Measure | None = None
     timed: bool = False
+    noisy_validation: bool = False
 
     @property
     def cells(self) -> list[Cell]:

@@ -14,21 +14,51 @@ depends on the seed of a run.
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from sklearn import datasets
 
 from pgeom.data.dataset import REGIMES, Dataset, from_arrays
 from pgeom.data.images import fashion_mnist, mnist1d
+from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose
 
 # 2 → 7, 3 → 8, 5 ↔ 6 and 7 → 1: how Patrini et al. (2017) confuse handwritten digits
 DIGITS_MAP = (0, 1, 7, 8, 4, 6, 5, 1, 8, 9)
 
 
-def load(name: str) -> Dataset:
-    """One of the built-in datasets, made once."""
-    return _made(BUILT_IN[choose("dataset", name, BUILT_IN)])
+def load(name: str, *, target: str | None = None, impute: bool = False) -> Dataset:
+    """A built-in dataset, made once, or the one in a file.
+
+    Args:
+      name: of `BUILT_IN`, or the path of a `.npz`, `.csv` or `.parquet` file.
+      target: the column of the labels, of a `.csv` or `.parquet` file.
+      impute: whether values of a file may be missing.
+
+    Raises:
+      UsageError: in one line, if there is no such dataset.
+    """
+    if name not in BUILT_IN:
+        # here and not above: pandas takes a second
+        from pgeom.data import files
+
+        if files.is_path(name):
+            return files.read_dataset(Path(name), target=target, impute=impute)
+        _refuse_unknown(name, files.FORMS)
+    if target is not None or impute:
+        option = "--impute" if target is None else "--target"
+        raise UsageError(f"{option} is for datasets from files, got {name!r}")
+    return _made(BUILT_IN[name])
+
+
+def _refuse_unknown(name: str, forms: str) -> NoReturn:
+    try:
+        choose("dataset", name, BUILT_IN)
+    except UsageError as error:
+        raise UsageError(f"{error}, or the path of a {forms} file") from None
+    raise AssertionError(f"{name!r} is built in")
 
 
 @cache

@@ -78,7 +78,7 @@ class Split(NamedTuple):
 
 
 # Five of a class leave two for validation and test, one each; fewer may leave a part without it.
-_SMALLEST_CLASS = 5
+SMALLEST_CLASS = 5
 
 
 def split(dataset: Dataset, seed: SupportsIndex) -> RawSplit:
@@ -98,9 +98,9 @@ def split(dataset: Dataset, seed: SupportsIndex) -> RawSplit:
 def split_rows(dataset: Dataset, seed: SupportsIndex) -> list[Int[np.ndarray, " _"]]:
     """The rows of the training, validation and test parts of `split`."""
     counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
-    if counts.min() < _SMALLEST_CLASS:
+    if counts.min() < SMALLEST_CLASS:
         raise ValueError(
-            f"dataset {dataset.name!r} must have at least {_SMALLEST_CLASS} examples of each class,"
+            f"dataset {dataset.name!r} must have at least {SMALLEST_CLASS} examples of each class,"
             f" got {counts.min()} of class {counts.argmin()}"
         )
     # An index, because None would be accepted below and mean a different split every time.

@@ -1,0 +1,209 @@
+"""Columns of any type as the numbers of a dataset, and a note on each thing that was done.
+
+>>> import pandas as pd
+>>> encode_labels(pd.Series(["b", "a", "b"]), "my.csv")
+EncodedLabels(labels=array([1, 0, 1], dtype=int32), classes=('a', 'b'))
+>>> made = encode_features(pd.DataFrame({"x": [1.5, 2.5], "city": ["Rome", "Oslo"]}), "my.csv")
+>>> made.features.tolist(), made.notes
+([[1.5, 0.0, 1.0], [2.5, 1.0, 0.0]], ('my.csv: one-hot encoded city (2 values)',))
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int, Int32
+from pandas.api import types
+from sklearn.preprocessing import OneHotEncoder
+
+from pgeom.frontend.errors import UsageError
+
+MOST_VALUES = 1000  # of a categorical column; more are names or numbers of the examples
+MOST_GIB = 8  # of encoded features
+NUMBERS = ("decimal", "integer", "floating", "mixed-integer-float")  # of Python, to pandas
+SHOWN = 5  # names in a message
+
+
+class EncodedLabels(NamedTuple):
+    """Labels `[n]` in 0 … K−1, and the names of the classes in that order."""
+
+    labels: Int32[np.ndarray, " n"]
+    classes: tuple[str, ...]
+
+
+class EncodedFeatures(NamedTuple):
+    """Features `[n, d]`, NaN where a number is missing, and what was done to the columns."""
+
+    features: Float[np.ndarray, "n d"]
+    notes: tuple[str, ...]
+
+
+class Column(NamedTuple):
+    """A column of the input: its numbers, or the numbers of its categories.
+
+    Attributes:
+      name: in messages.
+      values: `[n]`; a missing number is NaN, a missing category −1.
+      width: how many features it becomes.
+      is_category: whether it is one-hot encoded.
+    """
+
+    name: str
+    values: Float[np.ndarray, " n"] | Int[np.ndarray, " n"]
+    width: int
+    is_category: bool
+
+    @property
+    def missing(self) -> int:
+        """How many values are."""
+        gaps = self.values < 0 if self.is_category else np.isnan(self.values)
+        return int(gaps.sum())
+
+    @property
+    def constant(self) -> bool:
+        """Whether no two values differ that are there."""
+        there = self.values if self.is_category else self.values[~np.isnan(self.values)]
+        return len(there) == 0 or bool((there == there[0]).all())
+
+
+def encode_labels(labels: pd.Series, where: str) -> EncodedLabels:
+    """Classes of any type, in sorted order: strings, booleans or whole numbers.
+
+    Args:
+      labels: `[n]`.
+      where: the file, to begin messages with.
+
+    Raises:
+      UsageError: if a label is missing, or a number that is not whole.
+    """
+    gaps = int(labels.isna().sum())
+    if gaps:
+        raise UsageError(f"{where}: {counted(gaps, 'missing label')} of {len(labels)}")
+    if isinstance(labels.dtype, pd.CategoricalDtype):
+        labels = labels.astype(labels.dtype.categories.dtype)
+    labels = _recognised(labels)
+    if _is_number(labels):
+        values = labels.to_numpy()
+        if values.dtype.kind == "f":
+            broken = values[~np.isfinite(values) | (values != np.round(values))]
+            if len(broken):
+                raise UsageError(f"{where}: labels must be classes, got the number {broken[0]}")
+            # as Python's, because those of NumPy have a largest one
+            labels = pd.Series([int(value) for value in values], dtype=object)
+    else:
+        labels = labels.astype(str)
+    numbers, names = pd.factorize(labels, sort=True)
+    return EncodedLabels(numbers.astype(np.int32), tuple(map(str, names)))
+
+
+def encode_features(
+    columns: pd.DataFrame,
+    where: str,
+    *,
+    impute: bool = False,
+    dtype: type[np.floating] = np.float64,
+) -> EncodedFeatures:
+    """Numbers as they are, everything else one-hot encoded.
+
+    Args:
+      columns: of numbers, booleans, strings or categories.
+      where: the file, to begin messages with.
+      impute: whether values may be missing: a number stays NaN, and a category becomes one more.
+      dtype: of the features.
+
+    Raises:
+      UsageError: if values are missing or infinite, or a column has a type or more values than
+        can be encoded.
+    """
+    made = [_column(str(name), columns.iloc[:, k], where) for k, name in enumerate(columns)]
+    _refuse_gaps(made, where, impute)
+    size = len(columns) * sum(column.width for column in made) * np.dtype(dtype).itemsize / 2**30
+    if size > MOST_GIB:
+        raise UsageError(f"{where}: encoded features would take {size:.0f} GiB, at most {MOST_GIB}")
+    features = np.empty((len(columns), sum(column.width for column in made)), dtype)
+    begin = 0
+    for column in made:
+        features[:, begin : begin + column.width] = _encoded(column, dtype)
+        begin += column.width
+    return EncodedFeatures(features, tuple(f"{where}: {note}" for note in _notes(made)))
+
+
+def listed(names: Iterable[str]) -> str:
+    """Some of the names, and how many more there are."""
+    names = list(names)
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def counted(count: int, noun: str) -> str:
+    """As in "1 missing value", "2 missing values"."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def _column(name: str, values: pd.Series, where: str) -> Column:
+    values = _recognised(values)
+    if _is_number(values):
+        if types.is_complex_dtype(values):
+            raise UsageError(f"{where}: column {name!r} must have real numbers, got complex ones")
+        return Column(name, values.to_numpy(np.float64, na_value=np.nan), 1, False)
+    if types.is_datetime64_any_dtype(values) or types.is_timedelta64_dtype(values):
+        raise UsageError(f"{where}: column {name!r} has times; give numbers or categories instead")
+    # a text for each: values of several types would have no order
+    texts = values.astype(object).where(values.isna(), values.astype(str))
+    codes, found = pd.factorize(texts, sort=True)
+    if len(found) > MOST_VALUES:
+        raise UsageError(
+            f"{where}: column {name!r} is not numeric and has {len(found)} different values, "
+            f"at most {MOST_VALUES} can be encoded; leave it out or give numbers"
+        )
+    return Column(name, codes, len(found) + bool((codes < 0).any()), True)
+
+
+def _is_number(values: pd.Series) -> bool:
+    return types.is_numeric_dtype(values) and not types.is_bool_dtype(values)
+
+
+def _recognised(values: pd.Series) -> pd.Series:
+    """As numbers, if all are that happen to be Python's, such as the decimals of a database."""
+    if values.dtype == object and types.infer_dtype(values, skipna=True) in NUMBERS:
+        return values.astype(float)
+    return values
+
+
+def _encoded(column: Column, dtype: type[np.floating]) -> Float[np.ndarray, "n w"]:
+    values = column.values[:, None]
+    if not column.is_category:
+        return values
+    return np.asarray(OneHotEncoder(sparse_output=False, dtype=dtype).fit_transform(values))
+
+
+def _refuse_gaps(columns: list[Column], where: str, impute: bool) -> None:
+    gaps = {column.name: column.missing for column in columns if column.missing}
+    if gaps and not impute:
+        count = counted(sum(gaps.values()), "missing value")
+        raise UsageError(f"{where}: {count}, in column {listed(gaps)}; --impute fills them in")
+    infinite = {c.name: int(np.isinf(c.values).sum()) for c in columns if not c.is_category}
+    infinite = {name: count for name, count in infinite.items() if count}
+    if infinite:
+        count = counted(sum(infinite.values()), "infinite value")
+        raise UsageError(f"{where}: {count}, in column {listed(infinite)}")
+
+
+def _notes(columns: list[Column]) -> Iterable[str]:
+    categories = [column for column in columns if column.is_category]
+    if categories:
+        widths = (f"{column.name} ({counted(column.width, 'value')})" for column in categories)
+        yield f"one-hot encoded {listed(widths)}"
+    gaps = [column for column in columns if column.missing]
+    numbers = {column.name: column.missing for column in gaps if not column.is_category}
+    texts = {column.name: column.missing for column in gaps if column.is_category}
+    if numbers:
+        count = counted(sum(numbers.values()), "missing number")
+        yield f"{count} ({listed(numbers)}) replaced by the mean of the training part"
+    if texts:
+        count = counted(sum(texts.values()), "missing value")
+        yield f"{count} ({listed(texts)}) made a category of their own"
+    constant = [column.name for column in columns if column.constant]
+    if constant:
+        yield f"constant, and kept: {listed(constant)}"

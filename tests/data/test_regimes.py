@@ -136,9 +136,7 @@ def test_instance_noise_mistakes_an_example_for_the_same_class_wherever_it_is():
 def test_asymmetric_noise_needs_a_map():
     dataset, regime = datasets.load("confusion"), Regime.parse("asymmetric-40")
     for refused in (check, partition):
-        with pytest.raises(
-            ValueError, match=r"needs a class map, .* 'confusion' has"
-        ):
+        with pytest.raises(ValueError, match=r"needs a class map, .* 'confusion' has"):
             refused(dataset, regime, 0)
     with_map = replace(dataset, noise_map=(1, 1, 2, 3, 4, 0))
     check(with_map, regime, 0)

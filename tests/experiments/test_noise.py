@@ -177,3 +177,53 @@ def test_an_interruption_says_what_was_kept(monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         command_line.run(interrupted, "experiments.noise")
     assert stop.value.code == 130 and "finished runs are kept" in capsys.readouterr().err
+
+
+def write_people(folder):
+    """Mixed types, labels of texts, and missing values of either kind."""
+    rng = np.random.default_rng(0)
+    ages = ["" if k % 9 == 0 else f"{rng.normal():.5}" for k in range(60)]
+    rows = [
+        f"{age},{('Rome', 'Oslo', '')[k % 3]},{('nurse', 'clerk')[k % 2]}"
+        for k, age in enumerate(ages)
+    ]
+    (folder / "people.csv").write_text("age,city,job\n" + "\n".join(rows) + "\n")
+
+
+def test_a_file_of_mixed_types_is_trained_and_said_how(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_people(tmp_path)
+    options = ["--target", "job", "--impute", "--losses", "ce", "--seeds", "1", "--epochs", "1"]
+    options += ["--regimes", "symmetric-40", "--validation", "noisy", "--out", "out"]
+    monkeypatch.setattr(sys, "argv", ["noise", "--dataset", "people.csv", *options])
+    with pytest.raises(SystemExit) as stop:
+        command_line.run(noise.main, "experiments.noise")
+    assert not stop.value.code
+    said = capsys.readouterr().out
+    assert said.count("people.csv: one-hot encoded city (3 values)\n") == 1
+    assert "people.csv: 7 missing numbers (age) replaced by the mean of the training part\n" in said
+    (record,) = lines(tmp_path / "out")
+    assert record["dataset"] == "people" and record["made_from"]["validation"] == "noisy"
+    assert record["realised_validation_noise_rate"] > 0
+    (described,) = json.loads((tmp_path / "out/manifest.json").read_text())["dataset"].values()
+    assert described["class_names"] == ["clerk", "nurse"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["people.csv", "--target", "job"], "missing values, in column age, city; --impute"),
+        (["people.csv", "--target", "jbo"], "did you mean 'job'?"),
+        (["people.csv"], "needs --target"),
+        (["peple.csv", "--target", "job"], "did you mean 'people.csv'?"),
+    ],
+)
+def test_a_bad_file_leaves_nothing_behind(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_people(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["noise", "--dataset", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        command_line.run(noise.main, "experiments.noise")
+    error = capsys.readouterr().err
+    assert stop.value.code == 2 and message in error and error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]

@@ -1,0 +1,256 @@
+"""Datasets from files: what is read, and the one line that is said about what is none."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pgeom.data import datasets, files
+from pgeom.data.regimes import Regime, partition
+from pgeom.frontend.errors import UsageError
+
+N = 30
+X = np.random.default_rng(0).normal(size=(N, 4))
+Y = np.arange(N) % 3
+JOBS = np.array(["nurse", "clerk", "doctor"])[Y]
+
+
+def people(**more):
+    return pd.DataFrame({"age": X[:, 0], "city": np.array(["Rome", "Oslo"])[Y % 2], **more})
+
+
+def save_npz(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+@pytest.mark.parametrize(("labels", "classes"), [(Y, "012"), (7 * Y - 7, ("-7", "0", "7"))])
+def test_arrays(tmp_path, labels, classes):
+    dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", X=X, y=labels)))
+    np.testing.assert_array_equal(dataset.features, X)
+    np.testing.assert_array_equal(dataset.labels, Y)
+    assert (dataset.name, dataset.classes) == ("mine", tuple(classes))
+    assert len(dataset.notes) == (tuple(classes) != ("0", "1", "2"))
+    assert [str(regime) for regime in dataset.regimes] == datasets.REGIMES.split()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("f4", "f4"), ("f8", "f8"), ("f2", "f4"), ("u1", "f4"), ("i4", "f8"), ("i8", "f8")],
+)
+def test_arrays_take_no_more_memory_than_they_need(tmp_path, given, kept):
+    arrays = {"X": (9 * X).astype(given) % 100, "y": Y}
+    dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", **arrays)))
+    assert dataset.features.dtype == kept
+    np.testing.assert_array_equal(dataset.features, arrays["X"])
+
+
+@pytest.mark.parametrize("labels", [JOBS, JOBS.astype("S"), Y == 1, Y.astype(float)])
+def test_labels_of_any_type(tmp_path, labels):
+    dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", X=X, y=labels)))
+    texts = [x.decode() if isinstance(x, bytes) else str(x) for x in labels]
+    texts = [text.removesuffix(".0") for text in texts]
+    assert [dataset.classes[label] for label in dataset.labels] == texts
+    assert dataset.classes == tuple(sorted(set(texts)))
+
+
+def test_a_table(tmp_path):
+    people(job=JOBS).to_csv(tmp_path / "people.csv", index=False)
+    dataset = datasets.load(str(tmp_path / "people.csv"), target="job")
+    np.testing.assert_array_equal(dataset.features[:, 0], X[:, 0])
+    np.testing.assert_array_equal(dataset.features[:, 1:], np.eye(2)[1 - Y % 2])
+    assert dataset.name == "people" and dataset.classes == ("clerk", "doctor", "nurse")
+    assert dataset.notes == (
+        "people.csv: one-hot encoded city (2 values)",
+        "people.csv: the classes are 0 = clerk, 1 = doctor, 2 = nurse",
+    )
+
+
+def test_a_parquet_file_is_the_same_dataset(tmp_path):
+    pytest.importorskip("pyarrow")
+    table = people(job=JOBS)
+    table.to_csv(tmp_path / "people.csv", index=False)
+    table.to_parquet(tmp_path / "people.parquet")
+    one, other = (
+        datasets.load(str(tmp_path / f"people.{kind}"), target="job") for kind in ("csv", "parquet")
+    )
+    assert one.digest == other.digest and one.classes == other.classes
+
+
+def test_without_its_package_a_parquet_file_says_how_to_install_it(tmp_path, monkeypatch):
+    def read(path):
+        raise ImportError("Unable to find a usable engine;\ntried using: 'pyarrow'")
+
+    monkeypatch.setattr(pd, "read_parquet", read)
+    (tmp_path / "people.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UsageError, match=r"needs a package: pip install pyarrow$"):
+        datasets.load(str(tmp_path / "people.parquet"), target="job")
+
+
+def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
+    table = people(job=JOBS)
+    table.to_csv(tmp_path / "people.csv")
+    dataset = datasets.load(str(tmp_path / "people.csv"), target="job")
+    assert dataset.features.shape == (N, 3)
+    assert "left out the first column, which has no name" in dataset.notes[0]
+    table.set_index(table.index[::-1]).to_csv(tmp_path / "people.csv")
+    with pytest.raises(UsageError, match=r"people.csv: column 1 has no name"):
+        datasets.load(str(tmp_path / "people.csv"), target="job")
+
+
+def test_a_byte_order_mark_and_quotes_are_understood(tmp_path):
+    rows = "".join(f'{k},"{job}, MD"\n' for k, job in enumerate(JOBS))
+    (tmp_path / "people.CSV").write_text('\ufeff"age, years",job\n' + rows, encoding="utf-8")
+    dataset = datasets.load(str(tmp_path / "people.CSV"), target="job")
+    assert dataset.classes == ("clerk, MD", "doctor, MD", "nurse, MD")
+    np.testing.assert_array_equal(dataset.features[:, 0], np.arange(N))
+
+
+def test_imputed_values_are_the_mean_of_each_training_part(tmp_path):
+    table = people(job=JOBS)
+    table.loc[::4, "age"] = np.nan
+    table.to_csv(tmp_path / "people.csv", index=False)
+    dataset = datasets.load(str(tmp_path / "people.csv"), target="job", impute=True)
+    assert np.isnan(dataset.features).sum() == 8
+    for seed in range(3):
+        split, _ = partition(dataset, Regime.parse("clean"), seed)
+        parts = (split.train, split.validation, split.test)
+        assert all(np.isfinite(part.features).all() for part in parts)
+        assert sum((part.features[:, 0] == 0).sum() for part in parts) == 8
+        np.testing.assert_allclose(split.train.features[:, 0].mean(), 0, atol=1e-6)
+
+
+def test_the_content_and_not_the_place_identifies_a_file(tmp_path):
+    (tmp_path / "a").mkdir()
+    for folder in (tmp_path, tmp_path / "a"):
+        save_npz(folder / "mine.npz", X=X, y=Y)
+    one, other = (datasets.load(str(f / "mine.npz")) for f in (tmp_path, tmp_path / "a"))
+    assert one.digest == other.digest
+    changed = datasets.load(str(save_npz(tmp_path / "mine.npz", X=X + 1e-9, y=Y)))
+    assert changed.digest != one.digest, "read again, and seen to be another"
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [
+        ("my data (1)", "my-data-1"),
+        ("..", "dataset"),
+        ("größe", "größe"),
+        ("a_b.c-d", "a_b.c-d"),
+        ("%%%", "dataset"),
+        ("x" * 150, "x" * 100),
+    ],
+)
+def test_a_name_is_safe_in_the_names_of_files(stem, name):
+    assert files._safe_name(stem) == name == Path(name).name
+
+
+@pytest.mark.parametrize(
+    ("word", "path"),
+    [("digits", False), ("digit", False), ("a.csv", True), ("A.NPZ", True), ("a/b", True)],
+)
+def test_a_path_is_told_from_a_name(word, path):
+    assert files.is_path(word) is path
+
+
+def test_a_file_called_like_a_built_in_dataset_is_read_by_its_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_npz(tmp_path / "digits.npz", X=X, y=Y)
+    (tmp_path / "digits").touch()
+    assert datasets.load("digits.npz").features.shape == (N, 4)
+    assert datasets.load("digits") is datasets.load("digits")
+    assert datasets.load("digits").digest != datasets.load("digits.npz").digest
+
+
+def objects(path):
+    np.savez(path, X=X.astype(object), y=Y)
+
+
+def dumped(path):
+    path.write_bytes(pickle.dumps({"X": X, "y": Y}))
+
+
+def arrays(**changes):
+    return lambda path: save_npz(path, **{"X": X, "y": Y, **changes})
+
+
+def with_value(value):
+    changed = X.copy()
+    changed[3, 2] = value
+    return arrays(X=changed)
+
+
+def text(content):
+    return lambda path: path.write_text(content)
+
+
+ROWS = "".join(f"{k},{job}\n" for k, job in enumerate(JOBS))
+BAD = {
+    "one-dimensional.npz": (arrays(X=X[:, 0]), "X must be a [n, d] array of real numbers, got"),
+    "texts.npz": (arrays(X=X.astype(str)), "X must be a [n, d] array of real numbers, got <U"),
+    "objects.npz": (objects, "objects.npz has pickled objects, which could run code"),
+    "dumped.npz": (dumped, "dumped.npz is no .npz file: write one by numpy.savez"),
+    "nothing.npz": (lambda path: path.touch(), "nothing.npz is no .npz file"),
+    "nan.npz": (with_value(np.nan), "1 missing value, in column X[:, 2]; --impute fills"),
+    "inf.npz": (with_value(-np.inf), "1 infinite value, in column X[:, 2]"),
+    "no-y.npz": (lambda path: save_npz(path, X=X, z=Y), "must have arrays X and y, got X, z"),
+    "short.npz": (arrays(y=Y[:5]), "y must have shape [30] like X, got (5,)"),
+    "one-hot.npz": (arrays(y=np.eye(3)[Y]), "y must have shape [30] like X, got (30, 3)"),
+    "regression.npz": (arrays(y=Y + 0.5), "labels must be classes, got the number 0.5"),
+    "one-class.npz": (arrays(y=0 * Y), "labels must have at least 2 classes, got only '0'"),
+    "few.npz": (arrays(y=np.where(np.arange(N) < 4, 9, Y)), "5 examples, got 4 of '9'"),
+    "no-rows.npz": (arrays(X=X[:0], y=Y[:0]), "no-rows.npz has no rows"),
+    "no-columns.npz": (arrays(X=X[:, :0]), "no-columns.npz has no features"),
+    "nothing.csv": (text(""), "nothing.csv is empty"),
+    "header.csv": (text("age,job\n"), "header.csv has no rows"),
+    "twice.csv": (text("age,age,job\n1,2,a\n"), "twice.csv has two columns called 'age'"),
+    "unnamed.csv": (text("age,,job\n1,2,a\n"), "unnamed.csv: column 2 has no name"),
+    "ragged.csv": (text("age,job\n" + ROWS + "1,2,3,4\n"), "cannot read '"),
+    "long.csv": (text("age,job\n1,a,2\n2,b,3\n"), "long.csv has rows longer than its header"),
+    "binary.csv": (lambda path: path.write_bytes(bytes(range(256))), "cannot read '"),
+    "folder.csv": (lambda path: path.mkdir(), "cannot read '"),
+    "lonely.csv": (text("job\n" + "a\nb\n" * 9), "lonely.csv has no features"),
+    "other.csv": (text("age,jobs\n" + ROWS), "no column 'job'; did you mean 'jobs'?"),
+    "unlike.csv": (text("x,y\n" + ROWS), "unlike.csv has no column 'job'; it has x, y"),
+    "unlabelled.csv": (text("age,job\n" + ROWS + "7,\n"), "1 missing label of 31"),
+    "gap.csv": (text("age,job\n" + ROWS + ",nurse\n"), "1 missing value, in column age; --impute"),
+    "infinite.csv": (text("age,job\n" + ROWS + "-inf,nurse\n"), "1 infinite value, in column age"),
+    "few.csv": (text("age,job\n" + ROWS + "7,pilot\n"), "5 examples, got 1 of 'pilot'"),
+    "text.txt": (text("age,job\n" + ROWS), "must be a .npz, .csv or .parquet file, got"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_is_one_line(tmp_path, name):
+    write, said = BAD[name]
+    write(tmp_path / name)
+    with pytest.raises(UsageError) as error:
+        datasets.load(str(tmp_path / name), target=None if name.endswith(".npz") else "job")
+    assert said in str(error.value) and "\n" not in str(error.value)
+    assert name in str(error.value)
+
+
+def test_what_is_asked_for_must_be_there(tmp_path):
+    people(job=JOBS).to_csv(tmp_path / "people.csv", index=False)
+    save_npz(tmp_path / "mine.npz", X=X, y=Y)
+    wanted = [
+        ("peple.csv", {"target": "job"}, r"there is no file '.*'; did you mean '.*people.csv'\?"),
+        ("people.csv", {}, "people.csv needs --target, the column of the labels: age, city, job"),
+        ("mine.npz", {"target": "y"}, "--target is for tables; the labels of mine.npz are its"),
+    ]
+    for name, options, said in wanted:
+        with pytest.raises(UsageError, match=said):
+            datasets.load(str(tmp_path / name), **options)
+
+
+@pytest.mark.parametrize("options", [{"target": "job"}, {"impute": True}])
+def test_options_of_files_are_refused_for_built_in_datasets(options):
+    with pytest.raises(UsageError, match=f"--{next(iter(options))} is for datasets from files"):
+        datasets.load("digits", **options)
+
+
+def test_a_name_that_is_neither_is_told_of_both():
+    with pytest.raises(UsageError, match=r"or the path of a .npz, .csv or .parquet file$"):
+        datasets.load("digit")

@@ -7,8 +7,8 @@
 >>> cancer = datasets.load("breast-cancer")
 >>> study = Study("noise", cancer, (), (0,), (catalogue.LOSSES["ce"],), MLP(30, 2))
 >>> prepared = prepare(study, Cell(Regime.parse("symmetric-20"), seed=0))
->>> prepared.task.member.x.shape, 0.1 < prepared.noise.realised_rate < 0.3
-((341, 30), True)
+>>> prepared.task.member.rows.shape, 0.1 < prepared.noise.realised_rate < 0.3
+((341,), True)
 """
 
 from typing import NamedTuple
@@ -29,7 +29,8 @@ from pgeom.training.placement import Task
 class PreparedCell(NamedTuple):
     """A cell with its data.
 
-    The task's inputs are the validation examples followed by the test examples.
+    The task's rows are of the dataset's standardised features; its inputs are the validation
+    examples followed by the test examples.
 
     Attributes:
       cell: a regime and a seed.
@@ -67,11 +68,14 @@ def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = No
         validation_noise = observed.realised_rate
     training, n = study.training, len(noise.labels)
     steps = -(-n // training.batch_size)
+    moments = split.moments.relative_to(study.dataset.standardised.moments)
     member = Member(
-        x=split.train.features,
+        rows=split.train.rows.astype(np.int32),
         y=noise.labels,
-        validation_x=split.validation.features,
+        validation_rows=split.validation.rows.astype(np.int32),
         validation_y=split.validation.labels,
+        mean=moments.mean.astype(np.float32),
+        scale=moments.scale.astype(np.float32),
         stats=class_stats(split.train.features, noise.labels, study.dataset.num_classes),
         learning_rate=np.array(training.learning_rate, np.float32),
         beta0=np.array(training.beta0, np.float32),
@@ -85,7 +89,7 @@ def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = No
         order=lambda epoch: (
             cell_stream("order", study, cell, epoch).permutation(n).astype(np.int32)
         ),
-        inputs=np.concatenate([split.validation.features, split.test.features]),
+        inputs=np.concatenate([split.validation.rows, split.test.rows]).astype(np.int32),
         wanted=np.ones(len(study.losses), bool) if wanted is None else wanted,
     )
     return PreparedCell(cell, split, noise, task, validation_noise)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
-from jaxtyping import Bool
+from jaxtyping import Array, Bool, Float
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -28,7 +28,14 @@ from experiments.engine.results import member_name
 from experiments.engine.scoring import make_records
 from experiments.engine.study import Cell, Study
 from pgeom.frontend.errors import UsageError
-from pgeom.training.placement import Setup, Sizes, member_bytes, task_sizes
+from pgeom.training.placement import (
+    Setup,
+    Sizes,
+    feature_bytes,
+    member_bytes,
+    share_features,
+    task_sizes,
+)
 from pgeom.training.trainer import Programs, Trained, compile_programs, train
 
 GIB = 2**30
@@ -79,6 +86,10 @@ class Job(NamedTuple):
     def runs(self) -> int:
         return int(np.sum(self.wanted))
 
+    def place_features(self, programs: Programs) -> Float[Array, "N d"]:
+        """The features of its dataset, once on each device."""
+        return share_features(self.study.dataset.standardised.features, programs.sharding)
+
     def prepare(self, first: int, count: int) -> list[PreparedCell]:
         """The data of some of its cells."""
         part = slice(first, first + count)
@@ -109,7 +120,7 @@ def train_missing(study: Study, store: Store, machine: Machine, title: str = "")
         return JobStats()
     if study.timed and not machine.is_primary:
         return JobStats(runs=job.runs)
-    sizes = task_sizes(job.prepare(0, 1)[0].task)
+    sizes = task_sizes(study.dataset.standardised.features, job.prepare(0, 1)[0].task)
     setups = plan_setups(job, machine, sizes)
     stats = JobStats()
     for setup in setups:
@@ -150,16 +161,16 @@ def plan_setups(job: Job, machine: Machine, sizes: Sizes) -> list[Setup]:
     if study.timed:
         return [replace(setup, losses=(loss,)) for loss in study.losses]
     local = min(devices, jax.local_device_count())
-    need = member_bytes(setup, sizes) * local / GIB
+    features, need = (part(setup, sizes) * local / GIB for part in (feature_bytes, member_bytes))
     budget = machine.memory or _device_memory() * local
-    if budget < need:
+    if budget < features + need:
         raise UsageError(
-            f"--memory must be at least {need:.2g} GiB, which one member per device takes here, "
-            f"got {budget:g}"
+            f"--memory must be at least {features + need:.2g} GiB, which the data and one member "
+            f"per device take here, got {budget:g}"
         )
     if not batched:
         return [setup]
-    members = int(min(budget / need, -(-len(job.cells) // devices)))
+    members = int(min((budget - features) / need, -(-len(job.cells) // devices)))
     return [replace(setup, members_per_device=members, batched=True)]
 
 
@@ -170,6 +181,7 @@ def _grouped(job: Job, programs: Programs, machine: Machine, title: str) -> JobS
     host, and a job of any size takes the memory of three groups.
     """
     begun, size = time.perf_counter(), programs.setup.group_size
+    features = job.place_features(programs)
     with _progress(machine.console) as bar, ThreadPoolExecutor(1) as executor:
         task = bar.add_task(title, total=1.0, finished=0, runs=job.runs)
         upcoming = executor.submit(job.prepare, 0, size)
@@ -179,7 +191,7 @@ def _grouped(job: Job, programs: Programs, machine: Machine, title: str) -> JobS
             upcoming = executor.submit(job.prepare, first + size, size)
             advance = partial(_advance, bar, task, job, first)
             tasks = [one.task for one in prepared]
-            results = train(programs, tasks, job.study.training.epochs, advance)
+            results = train(programs, features, tasks, job.study.training.epochs, advance)
             for done in writing:
                 done.result()
             writing = [
@@ -216,10 +228,11 @@ def _timed(job: Job, programs: Programs) -> JobStats:
     cells = [c for c, wanted in zip(job.cells, job.wanted, strict=True) if wanted[place]]
     single = Job(alone, job.store, cells, [np.ones(1, bool)] * len(cells))
     prepared, total = single.prepare(0, len(cells)), 0.0
-    train(programs, [prepared[0].task], 1)  # a rehearsal, which warms the program up
+    features = job.place_features(programs)
+    train(programs, features, [prepared[0].task], 1)  # a rehearsal, which warms the program up
     for one in prepared:
         begun = time.perf_counter()
-        (trained,) = train(programs, [one.task], epochs)
+        (trained,) = train(programs, features, [one.task], epochs)
         seconds = time.perf_counter() - begun
         single.write(one, trained, {"seconds": np.array([seconds])})
         total += seconds

@@ -43,7 +43,8 @@ class Measure:
         self, model: Model, parameters: Float[np.ndarray, "L P"], split: Split, seed: int
     ) -> Fields:
         """The fields of the L runs with these parameters."""
-        test = TestPart(split.test.features, split.test.labels, split.mean, split.scale)
+        moments = (moment.astype(np.float32) for moment in split.moments)
+        test = TestPart(split.test.features, split.test.labels, *moments)
         fields = _program(self, model)(parameters, test, jax.random.key(seed))
         return {name: np.asarray(values) for name, values in fields.items()}
 

@@ -25,7 +25,7 @@ from pgeom.evaluation import metrics
 from pgeom.losses.catalogue import GENERAL
 from pgeom.losses.spec import LossSpec
 from pgeom.training import early_stopping
-from pgeom.training.placement import Setup, task_sizes
+from pgeom.training.placement import Setup, share_features, task_sizes
 from pgeom.training.trainer import compile_programs, train
 from pgeom.types import Annealing, ClassStats
 
@@ -36,13 +36,15 @@ def trainer(job: Job, devices: int | None = None) -> Lap:
     training, cells = study.training, study.cells
     placing = (training.batch_size, training.optimiser, machine.prepare_devices(devices))
     setup = Setup(study.model, study.losses, *placing)
-    sizes = task_sizes(prepare(study, cells[0]).task)
+    features = study.dataset.standardised.features
+    sizes = task_sizes(features, prepare(study, cells[0]).task)
     begun = time.perf_counter()
     programs = compile_programs(setup, sizes)
     compiled, nll = time.perf_counter(), []
+    shared = share_features(features, programs.sharding)
     for first in range(0, len(cells), setup.group_size):
         group = [prepare(study, cell) for cell in cells[first : first + setup.group_size]]
-        results = train(programs, [one.task for one in group], job.epochs)
+        results = train(programs, shared, [one.task for one in group], job.epochs)
         for one, trained in zip(group, results, strict=True):
             test = trained.logits[:, len(one.split.validation.labels) :]
             nll.append(_nll(test, one.split.test.labels))

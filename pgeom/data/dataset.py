@@ -9,11 +9,13 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int32
+from jaxtyping import Float, Float32, Int32
 
 from pgeom.data.regimes import Regime
+from pgeom.data.splits import Moments, fit_moments
 from pgeom.types import Numbers
 
 REGIMES = "clean symmetric-20 symmetric-40"  # of a dataset that names none
@@ -54,6 +56,12 @@ class Dataset:
         return bool(self.features.min() >= 0 and self.features.max() <= 1)
 
     @cached_property
+    def standardised(self) -> "Standardised":
+        """All features, standardised by their own moments, which float32 holds without loss."""
+        moments = fit_moments(self.features)
+        return Standardised(moments.apply(self.features), moments)
+
+    @cached_property
     def digest(self) -> str:
         """A hash of all that determines a split: the arrays, and the name of the streams."""
         content = hashlib.sha256(self.name.encode())
@@ -61,6 +69,13 @@ class Dataset:
             content.update(f"{array.dtype.str}{array.shape}".encode())
             content.update(np.ascontiguousarray(array).data)
         return content.hexdigest()
+
+
+class Standardised(NamedTuple):
+    """The features of a dataset in float32, NaN where missing, and their moments."""
+
+    features: Float32[np.ndarray, "n d"]
+    moments: Moments
 
 
 def from_arrays(

@@ -2,7 +2,8 @@
 
 The order is fixed: split the raw dataset, thin the training pool if the regime says so, fit the
 standardisation to what is left of the pool, apply it to all three parts. Partition sizes depend on
-the dataset and never on the seed, so the arrays of several seeds can be stacked.
+the dataset and never on the seed, so the arrays of several seeds can be stacked. A partition refers
+to rows of its dataset, whose features it copies only when asked for them.
 
 >>> import numpy as np
 >>> from pgeom.data import datasets, long_tail, splits
@@ -10,7 +11,7 @@ the dataset and never on the seed, so the arrays of several seeds can be stacked
 >>> kept = long_tail.subsample(raw.train.labels, 10, 30, np.random.default_rng(0))
 >>> raw = raw._replace(train=splits.take(raw.train, kept))
 >>> one = splits.standardise(raw)
->>> one.train.features.shape, one.test.features.shape, one.mean.shape
+>>> one.train.features.shape, one.test.features.shape, one.moments.mean.shape
 ((1118, 30), (1200, 30), (30,))
 """
 
@@ -18,7 +19,7 @@ import operator
 from typing import NamedTuple, Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Float, Float32, Float64, Int
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -39,16 +40,42 @@ class Dataset(Protocol):
     def noise_map(self) -> tuple[int, ...] | None: ...
 
 
+class Moments(NamedTuple):
+    """What standardises features: x enters a model as (x − mean) / scale."""
+
+    mean: Float64[np.ndarray, " d"]
+    scale: Float64[np.ndarray, " d"]
+
+    def apply(self, features: Float[np.ndarray, "n d"]) -> Float32[np.ndarray, "n d"]:
+        """The features standardised, in float32; a missing value is still missing."""
+        mean, scale = (moment.astype(features.dtype) for moment in self)
+        return ((features - mean) / scale).astype(np.float32, copy=False)
+
+    def relative_to(self, other: "Moments") -> "Moments":
+        """What standardises features that were standardised by other moments before."""
+        return Moments((self.mean - other.mean) / other.scale, self.scale / other.scale)
+
+
 class Partition(NamedTuple):
-    """Examples and their labels.
+    """Some examples of a dataset, with their labels.
 
     Attributes:
-      features: `[n, d]`.
+      source: the features of the whole dataset, `[N, d]`.
+      rows: those of the examples, `[n]`.
       labels: `[n]`.
+      moments: by which the features are standardised; None leaves them as they are.
     """
 
-    features: Float[np.ndarray, "n d"]
+    source: Float[np.ndarray, "N d"]
+    rows: Int[np.ndarray, " n"]
     labels: Int[np.ndarray, " n"]
+    moments: Moments | None = None
+
+    @property
+    def features(self) -> Float[np.ndarray, "n d"]:
+        """The examples' features: as they are, or standardised, with the mean for missing ones."""
+        features = self.source[self.rows]
+        return features if self.moments is None else np.nan_to_num(self.moments.apply(features))
 
 
 class RawSplit(NamedTuple):
@@ -60,21 +87,12 @@ class RawSplit(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Three standardised partitions in float32, and the moments that standardise them.
-
-    A raw x enters the model as (x − mean) / scale, so raw pixels are perturbed before that.
-
-    Attributes:
-      train, validation, test: the partitions.
-      mean: `[d]`.
-      scale: `[d]`.
-    """
+    """Three standardised partitions, and the moments that standardise them."""
 
     train: Partition
     validation: Partition
     test: Partition
-    mean: Float32[np.ndarray, " d"]
-    scale: Float32[np.ndarray, " d"]
+    moments: Moments
 
 
 # Five of a class leave two for validation and test, one each; fewer may leave a part without it.
@@ -91,8 +109,8 @@ def split(dataset: Dataset, seed: SupportsIndex) -> RawSplit:
     Returns:
       The `RawSplit`. The parts are disjoint and together are the dataset.
     """
-    whole = Partition(dataset.features, dataset.labels)
-    return RawSplit(*(take(whole, rows) for rows in split_rows(dataset, seed)))
+    parts = split_rows(dataset, seed)
+    return RawSplit(*(Partition(dataset.features, rows, dataset.labels[rows]) for rows in parts))
 
 
 def split_rows(dataset: Dataset, seed: SupportsIndex) -> list[Int[np.ndarray, " _"]]:
@@ -128,7 +146,7 @@ def take(partition: Partition, indices: Int[np.ndarray, " m"]) -> Partition:
     Returns:
       The `Partition` of those m examples, in that order.
     """
-    return Partition(partition.features[indices], partition.labels[indices])
+    return partition._replace(rows=partition.rows[indices], labels=partition.labels[indices])
 
 
 def standardise(raw: RawSplit) -> Split:
@@ -144,18 +162,21 @@ def standardise(raw: RawSplit) -> Split:
       raw: its training pool already thinned where the regime does so.
 
     Returns:
-      The `Split`: moments computed in float64, everything stored in float32.
+      The `Split`: moments computed in float64, features in float32.
     """
-    train = raw.train.features
-    empty = np.isnan(train).all(axis=0)
-    scaler = StandardScaler().fit(np.where(empty, 0, train) if empty.any() else train)
+    moments = fit_moments(raw.train.features)
+    return Split(*(part._replace(moments=moments) for part in raw), moments)
 
-    def apply(part: Partition) -> Partition:
-        features = scaler.transform(part.features).astype(np.float32, copy=False)
-        features[np.isnan(features) | empty] = 0  # the mean
-        return part._replace(features=features)
 
+def fit_moments(features: Float[np.ndarray, "n d"]) -> Moments:
+    """The mean and scale of each feature; missing values have no part in them.
+
+    The scale of a feature that is always missing is infinite, which makes it zero wherever it is
+    there after all.
+    """
+    empty = np.isnan(features).all(axis=0)
+    scaler = StandardScaler().fit(np.where(empty, 0, features) if empty.any() else features)
     # A default scaler has both; scikit-learn types them as optional.
     assert scaler.mean_ is not None and scaler.scale_ is not None
-    moments = scaler.mean_.astype(np.float32), scaler.scale_.astype(np.float32)
-    return Split(apply(raw.train), apply(raw.validation), apply(raw.test), *moments)
+    scale = np.where(empty, np.inf, scaler.scale_)
+    return Moments(np.asarray(scaler.mean_, np.float64), scale)

@@ -3,9 +3,13 @@
 A *member* is one (regime, seed, learning rate): its partitions, class statistics, batch order and
 random streams. A *run* is a member with a loss. Losses are heads of one program: a real switch on
 the index of the loss chooses the gradient on the logits, and everything else is shared.
+
+The features of a dataset are held once, for all members; a member has the numbers of its rows, and
+the moments that standardise them. Batches are gathered from the features one at a time.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -21,20 +25,32 @@ from pgeom.training.early_stopping import EarlyStopping
 from pgeom.training.settings import Optimiser
 from pgeom.types import Annealing, AnyArray, CatalogueLoss, ClassStats
 
+PREDICTED = 1024  # examples that are predicted at once
+
+
+class Weights(NamedTuple):
+    """How much each example counts; zero for one that is only there to fill up a batch."""
+
+    train: Float[AnyArray, " n"]
+    validation: Float[AnyArray, " v"]
+
 
 class Member(NamedTuple):
     """What the runs of a member have in common; all of it is data, none of it is compiled in."""
 
-    x: Float[AnyArray, "n d"]  # the training inputs
+    rows: Int[AnyArray, " n"]  # of the features, for training
     y: Int[AnyArray, " n"]  # their observed labels
-    validation_x: Float[AnyArray, "v d"]
-    validation_y: Int[AnyArray, " v"]  # clean
+    validation_rows: Int[AnyArray, " v"]
+    validation_y: Int[AnyArray, " v"]
+    mean: Float[AnyArray, " d"]  # of the training rows
+    scale: Float[AnyArray, " d"]
     stats: ClassStats
     learning_rate: Float[AnyArray, ""]
     beta0: Float[AnyArray, ""]  # of APMS
     horizon: Float[AnyArray, ""]  # of APMS, in steps
     stopping: early_stopping.Rule
     dropout: UInt32[AnyArray, "2"]  # key data of the stream of masks
+    weights: Weights | None = None  # of the examples; None where all weigh the same
 
 
 class Checkpoint(NamedTuple):
@@ -64,7 +80,7 @@ def start(parameters: Float[Array, " P"], optimiser: Optimiser) -> Run:
 
 def member_epoch(
     model: Model, losses: Sequence[LossSpec], batch_size: int, optimiser: Optimiser
-) -> Callable[[Member, Int[Array, " n"], Run], Run]:
+) -> Callable[[Float[Array, "N d"], Member, Int[Array, " n"], Run], Run]:
     """The function that trains one epoch.
 
     Args:
@@ -74,18 +90,20 @@ def member_epoch(
       optimiser: of every run.
 
     Returns:
-      `epoch(member, order[n], runs) -> runs`, with runs stacked `[L, ...]`. A run that has
-      stopped is passed through, and costs nothing where the epoch is not vmapped.
+      `epoch(features, member, order[n], runs) -> runs`, with runs stacked `[L, ...]`. A run that
+      has stopped is passed through, and costs nothing where the epoch is not vmapped.
     """
     step_direction = optimiser.transformation().update
 
-    def epoch(member: Member, order: Int[Array, " n"], runs: Run) -> Run:
+    def epoch(
+        features: Float[Array, "N d"], member: Member, order: Int[Array, " n"], runs: Run
+    ) -> Run:
         heads = [logit_gradient(loss.build(member.stats)) for loss in losses]
         # every run that has not stopped is at one epoch: they share this epoch's masks
         number = jnp.max(runs.stopping.epoch)
         key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(member.dropout)), number)
         masks = model.masks(key, order.shape[0])
-        batches = _batches(member.x[order], member.y[order], masks, batch_size)
+        batches = _batches(member, order, masks, batch_size)
         steps, rows = batches.y.shape
         last = order.shape[0] - (steps - 1) * rows
 
@@ -94,10 +112,12 @@ def member_epoch(
 
             def step(carry, numbered):
                 (parameters, moments), (place, batch) = carry, numbered
-                logits, pull_back = jax.vjp(lambda w: _logits(model, w, batch, last), parameters)
+                logits, pull_back = jax.vjp(
+                    lambda w: _logits(model, w, features, member, batch, last), parameters
+                )
                 annealing = Annealing(first + place, member.beta0, member.horizon)
                 slopes = jax.lax.switch(index, heads, logits, batch.y, annealing)
-                (gradient,) = pull_back(slopes / batch.size)
+                (gradient,) = pull_back(slopes * batch.shares)
                 direction, moments = step_direction(gradient, moments, parameters)
                 parameters = jax.tree.map(
                     lambda w, slope: w - member.learning_rate * slope, parameters, direction
@@ -106,7 +126,7 @@ def member_epoch(
 
             carry = (run.parameters, run.moments)
             carry, _ = jax.lax.scan(step, carry, (jnp.arange(steps), batches))
-            return _judge(model, member, run, *carry, first + steps)
+            return _judge(model, features, member, run, *carry, first + steps)
 
         def unless_stopped(numbered):
             index, run = numbered
@@ -126,18 +146,47 @@ def logit_gradient(
     return jax.grad(lambda logits, y, annealing: jnp.sum(loss(logits, y, annealing)))
 
 
+def standardise(
+    features: Float[Array, "N d"], member: Member, rows: Int[Array, " n"]
+) -> Float[Array, "n d"]:
+    """Some rows of the features as the member's model sees them; a missing value is the mean."""
+    values = features.at[rows].get(mode="promise_in_bounds")
+    mean, scale = jnp.asarray(member.mean)[None], jnp.asarray(member.scale)[None]
+    return jnp.where(jnp.isnan(values), 0, (values - mean) / scale)
+
+
+def predict(
+    model: Model,
+    parameters: Float[Array, " P"],
+    features: Float[Array, "N d"],
+    member: Member,
+    rows: Int[Array, " n"],
+) -> Float[Array, "n K"]:
+    """Logits of some rows, without dropout, a thousand at a time: activations take memory."""
+
+    def logits(part):
+        return model.logits(parameters, standardise(features, member, part))
+
+    n = rows.shape[0]
+    if n <= PREDICTED:
+        return logits(rows)
+    parts = jnp.pad(rows, (0, -n % PREDICTED)).reshape(-1, PREDICTED)
+    return jax.lax.map(logits, parts).reshape(-1, model.classes)[:n]
+
+
 class _Batch(NamedTuple):
     """The rows of one step, of which the first `size` are examples, or of a stack of steps."""
 
-    x: Float[Array, "*steps B d"]
+    rows: Int[Array, "*steps B"]
     y: Int[Array, "*steps B"]
     masks: Masks
-    size: Float[Array, "*steps"]  # of x's dtype, to divide by
+    size: Int[Array, "*steps"]
+    shares: Float[Array, "*steps B 1"]  # of each example in the mean of its batch
 
 
-def _batches(x: Float[Array, "n d"], y: Int[Array, " n"], masks: Masks, batch_size: int) -> _Batch:
+def _batches(member: Member, order: Int[Array, " n"], masks: Masks, batch_size: int) -> _Batch:
     """An epoch's data cut in batches, stacked; the last one is padded with zeros."""
-    n = x.shape[0]
+    n = order.shape[0]
     rows = min(batch_size, n)
     steps = -(-n // rows)
 
@@ -145,13 +194,20 @@ def _batches(x: Float[Array, "n d"], y: Int[Array, " n"], masks: Masks, batch_si
         widths = [(0, steps * rows - n)] + [(0, 0)] * (array.ndim - 1)
         return jnp.pad(array, widths).reshape(steps, rows, *array.shape[1:])
 
-    sizes = jnp.minimum(rows, n - rows * jnp.arange(steps)).astype(x.dtype)
-    x, y, masks = jax.tree.map(stacked, (x, y, masks))
-    return _Batch(x, y, masks, sizes)
+    weights = jnp.ones(n) if member.weights is None else member.weights.train[order]
+    weights = stacked(weights)[..., None]
+    sizes = jnp.minimum(rows, n - rows * jnp.arange(steps))
+    numbers, y, masks = jax.tree.map(stacked, (member.rows[order], member.y[order], masks))
+    return _Batch(numbers, y, masks, sizes, weights / jnp.sum(weights, axis=1, keepdims=True))
 
 
 def _logits(
-    model: Model, parameters: Float[Array, " P"], batch: _Batch, last: int
+    model: Model,
+    parameters: Float[Array, " P"],
+    features: Float[Array, "N d"],
+    member: Member,
+    batch: _Batch,
+    last: int,
 ) -> Float[Array, "B K"]:
     """Logits `[B, K]` of a batch.
 
@@ -159,33 +215,39 @@ def _logits(
     padding, which would cost digits 42% more work. The heads see them, for almost nothing,
     so that each loss is compiled once, for batches of one shape.
     """
-    rows = batch.y.shape[0]
-    if last == rows:
-        return model.logits(parameters, batch.x, batch.masks)
+    size = batch.y.shape[0]
 
-    def last_batch(w):
-        x, masks = jax.tree.map(lambda array: array[:last], (batch.x, batch.masks))
-        logits = model.logits(w, x, masks)
-        return jnp.pad(logits, ((0, rows - last), (0, 0)))
+    def first_examples(count, w):
+        rows, masks = jax.tree.map(lambda array: array[:count], (batch.rows, batch.masks))
+        logits = model.logits(w, standardise(features, member, rows), masks)
+        return jnp.pad(logits, ((0, size - count), (0, 0)))
 
-    def full_batch(w):
-        return model.logits(w, batch.x, batch.masks)
-
-    return jax.lax.cond(batch.size < rows, last_batch, full_batch, parameters)
+    if last == size:
+        return first_examples(size, parameters)
+    branches = (partial(first_examples, last), partial(first_examples, size))
+    return jax.lax.cond(batch.size < size, *branches, parameters)
 
 
 def _judge(
     model: Model,
+    features: Float[Array, "N d"],
     member: Member,
     run: Run,
     parameters: Float[Array, " P"],
     moments: optax.OptState,
     step: Int[Array, ""],
 ) -> Run:
-    """Close an epoch: validation NLL, early stopping, and the checkpoint of a new best."""
-    logits = model.logits(parameters, member.validation_x)
-    nll = jnp.mean(cross_entropy(logits, member.validation_y))
-    stopping, improved = early_stopping.update(run.stopping, nll, member.stopping)
+    """Close an epoch: validation NLL, early stopping, and the checkpoint of a new best.
+
+    Without validation examples every epoch is better than the one before.
+    """
+    if member.validation_y.shape[0]:
+        logits = predict(model, parameters, features, member, member.validation_rows)
+        weights = None if member.weights is None else member.weights.validation
+        nll = value = jnp.average(cross_entropy(logits, member.validation_y), weights=weights)
+    else:
+        nll, value = jnp.nan, -run.stopping.epoch.astype(jnp.float32)
+    stopping, improved = early_stopping.update(run.stopping, value, member.stopping)
     latest = Checkpoint(parameters, step)
     best = jax.tree.map(lambda new, old: jnp.where(improved, new, old), latest, run.best)
-    return Run(parameters, moments, stopping, best, nll)
+    return Run(parameters, moments, stopping, best, jnp.asarray(nll, jnp.float32))

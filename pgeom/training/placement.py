@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training import early_stopping, epoch as one_epoch
-from pgeom.training.epoch import Member, Run
+from pgeom.training.epoch import Member, Run, Weights
 from pgeom.training.settings import Optimiser
 from pgeom.types import ClassStats
 
@@ -49,27 +49,34 @@ class Task(NamedTuple):
     """A member with what only the host knows of it.
 
     `initial` is its first parameter vector, shared by all its losses; `order(epoch)` its batch
-    order `[n]` in an epoch; `inputs [m, d]` what to predict once it is trained; `wanted [L]` which
+    order `[n]` in an epoch; `inputs [m]` the rows to predict once it is trained; `wanted [L]` which
     of its losses to train.
     """
 
     member: Member
     initial: Float[np.ndarray, " P"]
     order: Callable[[int], Int[np.ndarray, " n"]]
-    inputs: Float[np.ndarray, "m d"]
+    inputs: Int[np.ndarray, " m"]
     wanted: Bool[np.ndarray, " L"]
 
 
 class Sizes(NamedTuple):
-    """How many examples a task has; its other dimensions are the model's."""
+    """How many rows the features of all tasks have, and how many of them a task has for what.
 
+    Its other dimensions are the model's.
+    """
+
+    features: int
     train: int
     validation: int
     inputs: int
+    weighted: bool = False  # whether examples have weights
 
 
-def task_sizes(task: Task) -> Sizes:
-    return Sizes(len(task.member.y), len(task.member.validation_y), len(task.inputs))
+def task_sizes(features: Float[np.ndarray, "N d"], task: Task) -> Sizes:
+    member = task.member
+    used = (len(member.y), len(member.validation_y), len(task.inputs))
+    return Sizes(len(features), *used, member.weights is not None)
 
 
 def shard_members(devices: int) -> NamedSharding:
@@ -77,54 +84,97 @@ def shard_members(devices: int) -> NamedSharding:
     return NamedSharding(Mesh(np.array(jax.devices()[:devices]), (AXIS,)), PartitionSpec(AXIS))
 
 
+def everywhere(sharding: NamedSharding) -> NamedSharding:
+    """Whole on every device of the same mesh."""
+    return NamedSharding(sharding.mesh, PartitionSpec())
+
+
+def share_features(
+    features: Float[np.ndarray, "N d"], sharding: NamedSharding
+) -> Float[Array, "N d"]:
+    """The features, whole on each device of the mesh."""
+    whole = everywhere(sharding)
+    return jax.make_array_from_callback(features.shape, whole, lambda index: features[index])
+
+
 def member_bytes(setup: Setup, sizes: Sizes) -> int:
-    """Upper bound on the memory that one member takes on its device.
+    """Upper bound on the memory that one member takes on its device, the features apart.
 
-    What it holds of the member, twice, because a run's old state may outlive its new one; and an
-    epoch's shuffled inputs, masks and activations with their gradients.
+    What it holds of the member, twice, because a run's old state may outlive its new one; an
+    epoch's masks; and the activations of a batch with their gradients, or those of a prediction.
     """
-    held = shapes(replace(setup, devices=1, members_per_device=1), sizes, shard_members(1))
-    working = 4 * sizes.train * setup.model.activations * np.dtype(np.float32).itemsize
-    return working + 2 * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(held))
+    _, *held = shapes(replace(setup, devices=1, members_per_device=1), sizes, shard_members(1))
+    at_once = 4 * min(setup.batch_size, sizes.train)
+    at_once += 2 * min(one_epoch.PREDICTED, max(sizes.validation, sizes.inputs))
+    working = at_once * setup.model.activations * np.dtype(np.float32).itemsize
+    masks = jax.eval_shape(lambda key: setup.model.masks(key, sizes.train), jax.random.key(0))
+    return working + 2 * _bytes((held, masks))
 
 
-def shapes(
-    setup: Setup, sizes: Sizes, sharding: NamedSharding
-) -> tuple[Member, jax.ShapeDtypeStruct, Run, jax.ShapeDtypeStruct]:
-    """The shapes of a group's members, orders, runs and inputs."""
+def feature_bytes(setup: Setup, sizes: Sizes) -> int:
+    """The memory that the features take on each device."""
+    return _bytes(shapes(setup, sizes, shard_members(setup.devices))[0])
+
+
+def _bytes(tree: Any) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+class Shapes(NamedTuple):
+    """The shapes of the features, and of a group's members, orders, runs and inputs."""
+
+    features: jax.ShapeDtypeStruct
+    members: Member
+    orders: jax.ShapeDtypeStruct
+    runs: Run
+    inputs: jax.ShapeDtypeStruct
+
+
+def shapes(setup: Setup, sizes: Sizes, sharding: NamedSharding) -> Shapes:
+    """The shapes that are compiled for."""
 
     def stacked(leaf: jax.ShapeDtypeStruct, *inner: int) -> jax.ShapeDtypeStruct:
         dimensions = (setup.group_size, *inner, *leaf.shape)
         return jax.ShapeDtypeStruct(dimensions, leaf.dtype, sharding=sharding)
 
+    def numbers(count: int) -> jax.ShapeDtypeStruct:
+        return stacked(jax.ShapeDtypeStruct((count,), jnp.int32))
+
     parameters = jax.ShapeDtypeStruct((setup.model.size,), jnp.float32)
     run = jax.eval_shape(lambda p: one_epoch.start(p, setup.optimiser), parameters)
     member = jax.eval_shape(lambda: _blank_member(setup.model, sizes))
-    order = jax.ShapeDtypeStruct((sizes.train,), jnp.int32)
-    inputs = jax.ShapeDtypeStruct((sizes.inputs, setup.model.inputs), jnp.float32)
-    runs = jax.tree.map(lambda leaf: stacked(leaf, len(setup.losses)), run)
-    return jax.tree.map(stacked, member), stacked(order), runs, stacked(inputs)
+    dimensions = (sizes.features, setup.model.inputs)
+    return Shapes(
+        jax.ShapeDtypeStruct(dimensions, jnp.float32, sharding=everywhere(sharding)),
+        jax.tree.map(stacked, member),
+        numbers(sizes.train),
+        jax.tree.map(lambda leaf: stacked(leaf, len(setup.losses)), run),
+        numbers(sizes.inputs),
+    )
 
 
 def _blank_member(model: Model, sizes: Sizes) -> Member:
     """A member of zeros."""
     d, K = model.inputs, model.classes
-    n, v, _ = sizes
+    n, v = sizes.train, sizes.validation
 
     def zeros(*dimensions: int, dtype: DTypeLike = jnp.float32) -> Array:
         return jnp.zeros(dimensions, dtype)
 
     return Member(
-        x=zeros(n, d),
+        rows=zeros(n, dtype=jnp.int32),
         y=zeros(n, dtype=jnp.int32),
-        validation_x=zeros(v, d),
+        validation_rows=zeros(v, dtype=jnp.int32),
         validation_y=zeros(v, dtype=jnp.int32),
+        mean=zeros(d),
+        scale=zeros(d),
         stats=ClassStats(zeros(K), zeros(K, d)),
         learning_rate=zeros(),
         beta0=zeros(),
         horizon=zeros(),
         stopping=early_stopping.Rule(zeros(dtype=jnp.int32), zeros(dtype=jnp.int32)),
         dropout=zeros(2, dtype=jnp.uint32),
+        weights=Weights(zeros(n), zeros(v)) if sizes.weighted else None,
     )
 
 
@@ -133,7 +183,7 @@ class Group(NamedTuple):
 
     members: Member
     runs: Run
-    inputs: Float[Array, "members m d"]
+    inputs: Int[Array, "members m"]
     orders: Callable[[int], Int[Array, "members n"]]
 
 

@@ -10,12 +10,12 @@ tasks, computes the members of its own devices, and gets the results of all.
 
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int
 
 from pgeom.compilation import CPU_OPTIONS, supported
@@ -55,8 +55,13 @@ class Programs(NamedTuple):
 
     setup: Setup
     sharding: NamedSharding
-    epoch: Callable[[Member, Int[Array, "members n"], Run], tuple[Run, Outcome]]
-    predict: Callable[[Float[AnyArray, "members L P"], Array], Float[Array, "members L m K"]]
+    epoch: Callable[
+        [Float[Array, "N d"], Member, Int[Array, "members n"], Run], tuple[Run, Outcome]
+    ]
+    predict: Callable[
+        [Float[Array, "N d"], Member, Float[AnyArray, "members L P"], Int[Array, "members m"]],
+        Float[Array, "members L m K"],
+    ]
     compile_seconds: float
 
 
@@ -71,28 +76,34 @@ def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
             return jax.vmap(function)(*stacked)
         return jax.lax.map(lambda one: function(*one), stacked)
 
-    def local_epoch(members, orders, runs):
-        runs = each_member(run_epoch, members, orders, runs)
+    def local_epoch(features, members, orders, runs):
+        runs = each_member(partial(run_epoch, features), members, orders, runs)
         return runs, (runs.stopping.stopped, runs.validation_nll)
 
-    def local_predict(parameters, inputs):
-        predict_runs = jax.vmap(setup.model.logits, in_axes=(0, None))
-        return each_member(predict_runs, parameters, inputs)
+    def local_predict(features, members, parameters, inputs):
+        def predict_runs(member, vectors, rows):
+            predict = one_epoch.predict
+            return jax.lax.map(lambda w: predict(setup.model, w, features, member, rows), vectors)
+
+        return each_member(predict_runs, members, parameters, inputs)
 
     def sharded(local, **options):
         mesh, spec = sharding.mesh, sharding.spec
-        local = jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+        specs = (PartitionSpec(), spec, spec, spec)  # whole features, and a share of the members
+        local = jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=spec, check_vma=False)
         return jax.jit(local, compiler_options=supported(CPU_OPTIONS), **options)
 
     begun = time.perf_counter()
-    members, orders, runs, inputs = shapes(setup, sizes, sharding)
-    epoch = sharded(local_epoch, donate_argnums=2).lower(members, orders, runs).compile()
-    predict = sharded(local_predict).lower(runs.best.parameters, inputs).compile()
-    return Programs(setup, sharding, epoch, predict, time.perf_counter() - begun)
+    features, members, orders, runs, inputs = shapes(setup, sizes, sharding)
+    epoch = sharded(local_epoch, donate_argnums=3).lower(features, members, orders, runs)
+    predict = sharded(local_predict).lower(features, members, runs.best.parameters, inputs)
+    compiled = epoch.compile(), predict.compile()
+    return Programs(setup, sharding, *compiled, time.perf_counter() - begun)
 
 
 def train(
     programs: Programs,
+    features: Float[Array, "N d"],
     tasks: Sequence[Task],
     epochs: int,
     on_epoch: Callable[[int, Bool[np.ndarray, "tasks L"]], None] = lambda epoch, stopped: None,
@@ -100,7 +111,8 @@ def train(
     """Train a group: every task with the losses it wants.
 
     Args:
-      programs: compiled for tasks of this shape.
+      programs: compiled for features and tasks of these shapes.
+      features: of which the tasks have the rows, as `share_features` places them.
       tasks: the members, no more than a group has.
       epochs: maximum epochs per run; it ends early when all runs have stopped.
       on_epoch: called after each epoch with its number and which runs `[tasks, L]` have stopped.
@@ -111,7 +123,7 @@ def train(
     group = assemble(tasks, programs.setup, programs.sharding)
     runs, curves = group.runs, []
     for epoch in range(1, epochs + 1):
-        runs, outcome = programs.epoch(group.members, group.orders(epoch), runs)
+        runs, outcome = programs.epoch(features, group.members, group.orders(epoch), runs)
         # Read one epoch behind, so that the devices never wait for the host. Where all had
         # stopped, the epoch already under way passes every run through.
         if curves:
@@ -122,7 +134,7 @@ def train(
         curves.append(outcome)
     else:
         on_epoch(epochs, fetch(curves[-1][0])[: len(tasks)])
-    logits = fetch(programs.predict(runs.best.parameters, group.inputs))
+    logits = fetch(programs.predict(features, group.members, runs.best.parameters, group.inputs))
     nll = np.stack([fetch(values) for _, values in curves], axis=-1)
     best, stopping = jax.tree.map(fetch, (runs.best, runs.stopping))
     return [_trained(best, stopping, nll, logits, place) for place in range(len(tasks))]

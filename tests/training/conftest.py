@@ -8,7 +8,7 @@ from pgeom.losses import catalogue
 from pgeom.models.mlp import MLP
 from pgeom.training import early_stopping
 from pgeom.training.epoch import Member
-from pgeom.training.placement import Setup, Task, task_sizes
+from pgeom.training.placement import Setup, Sizes, Task, share_features
 from pgeom.training.settings import Optimiser
 from pgeom.training.trainer import compile_programs, train
 from pgeom.types import ClassStats
@@ -17,7 +17,18 @@ MODEL = MLP(inputs=6, classes=3)
 LOSSES = ("ce", "capm", "apms")
 BATCH = 16
 EPOCHS = 4
+SIZES = Sizes(features=720, train=40, validation=20, inputs=20)
 ALL = (True,) * len(LOSSES)
+
+
+def make_features(seeds=12):
+    """Features that the tasks share, sixty rows per seed; the classes differ in the mean."""
+    features = np.random.default_rng(0).normal(size=(60 * seeds, 6)).astype(np.float32)
+    features[np.arange(60 * seeds), np.arange(60 * seeds) % 3] += 1.5
+    return features
+
+
+FEATURES = make_features()
 
 
 def make_task(
@@ -25,17 +36,19 @@ def make_task(
 ):
     """A member of 40 + 20 examples: two full batches and a last one of eight."""
     rng = np.random.default_rng(seed)
+    rows = np.arange(60 * seed, 60 * seed + 60, dtype=np.int32)
     labels = np.arange(60, dtype=np.int32) % 3
-    features = rng.normal(size=(60, 6)).astype(np.float32)
-    features[np.arange(60), labels] += 1.5
-    x, y = features[:40], labels[:40]
+    y, train = labels[:40], FEATURES[rows[:40]]
     members = np.eye(3, dtype=np.float32)[y]
-    counts = members.sum(axis=0)
+    counts, (mean, scale) = members.sum(axis=0), (train.mean(axis=0), train.std(axis=0))
+    x = (train - mean) / scale
     member = Member(
-        x=np.where(spoil, np.nan, x).astype(np.float32),
+        rows=rows[:40],
         y=y,
-        validation_x=features[40:],
+        validation_rows=rows[40:],
         validation_y=labels[40:],
+        mean=np.full(6, np.inf, np.float32) if spoil else mean,
+        scale=scale,
         stats=ClassStats(counts, members.T @ x / counts[:, None]),
         learning_rate=np.float32(learning_rate),
         beta0=np.float32(beta0),
@@ -47,7 +60,12 @@ def make_task(
     def order(epoch):
         return np.random.default_rng([seed, epoch]).permutation(40).astype(np.int32)
 
-    return Task(member, MODEL.initial(rng), order, features[40:], np.array(wanted))
+    return Task(member, MODEL.initial(rng), order, rows[40:], np.array(wanted))
+
+
+def inputs_of(member, rows):
+    """Rows of the features as the model of a member sees them."""
+    return (FEATURES[rows] - member.mean) / member.scale
 
 
 def make_setup(losses=LOSSES, devices=2, batch=BATCH, **placing):
@@ -56,14 +74,18 @@ def make_setup(losses=LOSSES, devices=2, batch=BATCH, **placing):
 
 
 def make_programs(*arguments, **options):
-    return compile_programs(make_setup(*arguments, **options), task_sizes(make_task(0)))
+    return compile_programs(make_setup(*arguments, **options), SIZES)
 
 
 def trained(programs, tasks, epochs=EPOCHS):
     """The results of the tasks, trained group by group."""
     size = programs.setup.group_size
     parts = [tasks[first : first + size] for first in range(0, len(tasks), size)]
-    return [one for part in parts for one in train(programs, part, epochs)]
+    return [one for part in parts for one in train_group(programs, part, epochs)]
+
+
+def train_group(programs, tasks, *more):
+    return train(programs, share_features(FEATURES, programs.sharding), tasks, *more)
 
 
 @pytest.fixture(autouse=True, scope="package")

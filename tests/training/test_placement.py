@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from pgeom.training import placement
-from pgeom.training.placement import Sizes
-from tests.training.conftest import MODEL, make_setup, make_task
-
-SIZES = Sizes(train=40, validation=20, inputs=20)
+from tests.training.conftest import FEATURES, MODEL, SIZES, make_setup, make_task
 
 
 def test_sizes_are_those_of_the_examples():
-    assert placement.task_sizes(make_task(0)) == SIZES
+    assert placement.task_sizes(FEATURES, make_task(0)) == SIZES
 
 
 @pytest.mark.parametrize(("devices", "members"), [(1, 1), (2, 1), (2, 3)])
@@ -22,8 +19,8 @@ def test_a_group_has_so_many_members_on_each_device(devices, members):
     assert setup.group_size == devices * members
     sharding = placement.shard_members(devices)
     group = placement.assemble([make_task(0)], setup, sharding)
-    assert len(group.members.x.addressable_shards) == devices
-    assert {shard.data.shape[0] for shard in group.members.x.addressable_shards} == {members}
+    assert len(group.members.rows.addressable_shards) == devices
+    assert {shard.data.shape[0] for shard in group.members.rows.addressable_shards} == {members}
 
 
 def test_a_group_is_its_tasks_and_stopped_copies_of_the_last():
@@ -46,7 +43,8 @@ def test_a_group_is_its_tasks_and_stopped_copies_of_the_last():
 def test_an_assembled_group_has_the_shapes_that_are_compiled_for():
     setup, sharding = make_setup(), placement.shard_members(2)
     group = placement.assemble([make_task(0)], setup, sharding)
-    found = (group.members, group.orders(1), group.runs, group.inputs)
+    features = placement.share_features(FEATURES, sharding)
+    found = placement.Shapes(features, group.members, group.orders(1), group.runs, group.inputs)
     compiled = placement.shapes(setup, SIZES, sharding)
     chex.assert_trees_all_equal_shapes_and_dtypes(found, compiled)
 
@@ -56,8 +54,9 @@ def test_the_memory_of_a_member_covers_its_arrays_and_grows_with_them():
     group = placement.assemble([make_task(0)], setup, placement.shard_members(1))
     held = sum(leaf.nbytes for leaf in jax.tree.leaves((group.members, group.runs, group.inputs)))
     bound = placement.member_bytes(setup, SIZES)
-    assert bound > 2 * held + 4 * 40 * MODEL.activations
+    assert bound > 2 * held + 4 * 16 * MODEL.activations
     assert placement.member_bytes(setup, SIZES._replace(train=80)) > bound
+    assert placement.member_bytes(setup, SIZES._replace(features=9999)) == bound
     assert placement.member_bytes(make_setup(("ce",), devices=1), SIZES) < bound
     several = make_setup(devices=2, members_per_device=5)
     assert placement.member_bytes(several, SIZES) == bound  # it is of one member
@@ -66,4 +65,12 @@ def test_the_memory_of_a_member_covers_its_arrays_and_grows_with_them():
 def test_what_is_fetched_is_a_host_array():
     group = placement.assemble([make_task(0)], make_setup(), placement.shard_members(2))
     fetched = placement.fetch(group.inputs)
-    assert isinstance(fetched, np.ndarray) and fetched.shape == (2, 20, 6)
+    assert isinstance(fetched, np.ndarray) and fetched.shape == (2, 20)
+
+
+def test_the_features_are_whole_on_each_device_whatever_members_it_has():
+    shared = placement.share_features(FEATURES, placement.shard_members(2))
+    assert [shard.data.shape for shard in shared.addressable_shards] == [FEATURES.shape] * 2
+    for members in (1, 5):
+        setup = make_setup(devices=2, members_per_device=members)
+        assert placement.feature_bytes(setup, SIZES) == FEATURES.nbytes

@@ -10,14 +10,24 @@ import pytest
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec
 from pgeom.training import early_stopping
-from pgeom.training.trainer import train
 from pgeom.types import Annealing
-from tests.training.conftest import BATCH, EPOCHS, LOSSES, MODEL, make_programs, make_task, trained
+from tests.training.conftest import (
+    BATCH,
+    EPOCHS,
+    LOSSES,
+    MODEL,
+    inputs_of,
+    make_programs,
+    make_task,
+    train_group,
+    trained,
+)
 
 
 def reference_run(task, loss_name, epochs, batch_size=BATCH):
     """One run by an ordinary loop with optax.adamw: (validation NLLs, parameters by epoch)."""
     member = task.member
+    x, validation_x = inputs_of(member, member.rows), inputs_of(member, member.validation_rows)
     loss = catalogue.LOSSES[loss_name].build(member.stats)
     optimiser = optax.chain(
         optax.clip_by_global_norm(5.0),
@@ -44,11 +54,9 @@ def reference_run(task, loss_name, epochs, batch_size=BATCH):
             part = slice(first, first + batch_size)
             batch = order[part]
             kept = tuple(mask[part] for mask in masks)
-            parameters, state = update(
-                parameters, state, member.x[batch], member.y[batch], kept, step
-            )
+            parameters, state = update(parameters, state, x[batch], member.y[batch], kept, step)
             step += 1
-        log_p = jax.nn.log_softmax(MODEL.logits(parameters, member.validation_x))
+        log_p = jax.nn.log_softmax(MODEL.logits(parameters, validation_x))
         curve.append(-np.mean(np.asarray(log_p)[np.arange(20), member.validation_y]))
         history.append(np.asarray(parameters))
     return np.array(curve), history
@@ -56,7 +64,7 @@ def reference_run(task, loss_name, epochs, batch_size=BATCH):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_equals_an_ordinary_loop(programs, loss):
-    task = make_task(3)
+    task = make_task(0)
     curve, history = reference_run(task, loss, EPOCHS)
     one = trained(programs, [task])[0]
     place = LOSSES.index(loss)
@@ -65,7 +73,7 @@ def test_equals_an_ordinary_loop(programs, loss):
     assert one.best_epoch[place] == best + 1
     assert one.best_step[place] == (best + 1) * 3
     np.testing.assert_allclose(one.parameters[place], history[best], atol=2e-5)
-    logits = MODEL.logits(history[best], task.inputs)
+    logits = MODEL.logits(history[best], inputs_of(task.member, task.inputs))
     np.testing.assert_allclose(one.logits[place], logits, atol=1e-4)
 
 
@@ -122,7 +130,7 @@ def test_a_stopped_run_is_frozen_and_the_group_ends_early(programs):
     eager = early_stopping.Rule(minimum=1, patience=1)
     seen = []
     tasks = [make_task(0, rule=eager, learning_rate=5.0), make_task(1, learning_rate=1e-2)]
-    stopped, running = train(programs, tasks, 30, lambda *now: seen.append(now))
+    stopped, running = train_group(programs, tasks, 30, lambda *now: seen.append(now))
     assert np.all(stopped.stopped_epoch < running.stopped_epoch)
     for place, last in enumerate(stopped.stopped_epoch):
         assert np.all(np.isfinite(stopped.validation_nll[place, :last]))
@@ -137,7 +145,9 @@ def test_a_stopped_run_is_frozen_and_the_group_ends_early(programs):
 
 def test_every_epoch_is_reported_also_where_none_has_stopped(programs):
     seen = []
-    train(programs, [make_task(0)], 3, lambda epoch, stopped: seen.append((epoch, stopped.shape)))
+    train_group(
+        programs, [make_task(0)], 3, lambda epoch, stopped: seen.append((epoch, stopped.shape))
+    )
     assert seen == [(1, (1, 3)), (2, (1, 3)), (3, (1, 3))]
 
 

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from pgeom.losses.spec import LossSpec
-from pgeom.training.trainer import train
-from tests.training.conftest import EPOCHS, MODEL, make_programs, make_task, trained
+from tests.training.conftest import (
+    EPOCHS,
+    MODEL,
+    inputs_of,
+    make_programs,
+    make_task,
+    train_group,
+    trained,
+)
 
 SOME = np.array([True, False, True])
 NONE = np.zeros(3, bool)
@@ -39,19 +46,23 @@ def test_a_run_that_is_not_wanted_stays_where_it_began(programs):
     np.testing.assert_array_equal(one.parameters[1], task.initial)
     assert np.all(np.isnan(one.validation_nll[1]))
     chex.assert_tree_all_finite(one.validation_nll[SOME])
-    expected = MODEL.logits(task.initial, task.inputs)
+    expected = MODEL.logits(task.initial, inputs_of(task.member, task.inputs))
     np.testing.assert_allclose(one.logits[1], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_it_is_reported_as_stopped_from_the_first_epoch(programs):
     seen = []
-    train(programs, [make_task(0, wanted=SOME)], 2, lambda epoch, stopped: seen.append(stopped))
+    train_group(
+        programs, [make_task(0, wanted=SOME)], 2, lambda epoch, stopped: seen.append(stopped)
+    )
     assert [stopped.tolist() for stopped in seen] == [[[False, True, False]]] * 2
 
 
 def test_a_group_that_wants_nothing_ends_at_once(programs):
     seen = []
-    train(programs, [make_task(0, wanted=NONE)], 30, lambda epoch, stopped: seen.append(epoch))
+    train_group(
+        programs, [make_task(0, wanted=NONE)], 30, lambda epoch, stopped: seen.append(epoch)
+    )
     assert seen == [1]
 
 

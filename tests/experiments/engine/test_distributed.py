@@ -18,7 +18,7 @@ from experiments.engine.command import Command
 from experiments.engine.options import Options, make_study
 from experiments.engine.records import Store
 from pgeom.frontend.errors import UsageError
-from pgeom.training.placement import member_bytes, task_sizes
+from pgeom.training.placement import feature_bytes, member_bytes, task_sizes
 from pgeom.training.trainer import compile_programs
 
 JOB = {"dataset": "breast-cancer", "regimes": ("clean",), "losses": ("ce",)}
@@ -94,16 +94,16 @@ def job(tmp_path):
 
 
 def test_the_need_of_a_member_is_an_upper_bound(job):
-    sizes = task_sizes(job.prepare(0, 1)[0].task)
+    sizes = task_sizes(job.study.dataset.features, job.prepare(0, 1)[0].task)
     (setup,) = jobs.plan_setups(job, jobs.Machine(1, Console()), sizes)
     stats = compile_programs(setup, sizes).epoch.memory_analysis()
     used = stats.argument_size_in_bytes + stats.temp_size_in_bytes + stats.output_size_in_bytes
-    assert 0.3 * member_bytes(setup, sizes) < used - stats.alias_size_in_bytes
-    assert used - stats.alias_size_in_bytes < member_bytes(setup, sizes)
+    bound = member_bytes(setup, sizes) + feature_bytes(setup, sizes)
+    assert 0.3 * bound < used - stats.alias_size_in_bytes < bound
 
 
 def test_an_accelerator_takes_as_many_members_as_fit(job, monkeypatch):
-    sizes = task_sizes(job.prepare(0, 1)[0].task)
+    sizes = task_sizes(job.study.dataset.features, job.prepare(0, 1)[0].task)
 
     def plan(memory=None):
         (setup,) = jobs.plan_setups(job, jobs.Machine(2, Console(), memory), sizes)
@@ -113,10 +113,11 @@ def test_an_accelerator_takes_as_many_members_as_fit(job, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert plan().group_size == 10
     fitting = []
-    for memory in (0.004, 0.008, 0.015):
+    for memory in (0.005, 0.009, 0.016):
         setup = plan(memory)
         members = setup.members_per_device
-        need = 2 * members * member_bytes(setup, sizes) / jobs.GIB
-        assert setup.batched and need <= memory < need * (members + 1) / members
+        features, need = (part(setup, sizes) for part in (feature_bytes, member_bytes))
+        room = memory * jobs.GIB / 2 - features
+        assert setup.batched and members * need <= room < (members + 1) * need
         fitting.append(members)
     assert all(fewer < more for fewer, more in pairwise(fitting))

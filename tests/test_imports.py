@@ -28,6 +28,7 @@ ROOMS = {  # a room, the inner ones first, and what of the project it may import
     "pgeom/losses/own.py": LOSSES | {"pgeom.frontend"},  # it refuses what a user brings
     "pgeom/losses": GEOMETRY,
     "pgeom/models": LOSSES,
+    "pgeom/sklearn.py": MODELS | {"pgeom.training"},
     "pgeom/training": MODELS | {"pgeom.compilation"},
     "pgeom/data": CORE | {"pgeom.frontend"},
     "pgeom/evaluation": CORE,
@@ -42,7 +43,7 @@ ROOMS = {  # a room, the inner ones first, and what of the project it may import
     | {"pgeom.compilation", "pgeom.data", "pgeom.frontend"},
 }
 LIBRARIES = {  # a library, and the only places for it
-    "sklearn": ("pgeom/data/",),
+    "sklearn": ("pgeom/data/", "pgeom/sklearn.py"),
     "scipy": ("pgeom/evaluation/significance.py",),
     "matplotlib": (
         "experiments/figures/",

@@ -22,7 +22,7 @@ from pgeom.data.label_noise import NoisyLabels
 from pgeom.data.splits import Split
 from pgeom.geometry.class_structure import class_stats
 from pgeom.training.early_stopping import Rule
-from pgeom.training.epoch import Member
+from pgeom.training.member import Member
 from pgeom.training.placement import Task
 
 

@@ -11,18 +11,12 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jaxtyping import Array, Bool, Float
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress, TaskID
 
 from experiments.engine.cells import PreparedCell, cell_stream, prepare
 from experiments.engine.identity import describe, identify
 from experiments.engine.measures import Fields
+from experiments.engine.progress import make_bar
 from experiments.engine.records import Store
 from experiments.engine.results import member_name
 from experiments.engine.scoring import make_records
@@ -182,7 +176,7 @@ def _grouped(job: Job, programs: Programs, machine: Machine, title: str) -> JobS
     """
     begun, size = time.perf_counter(), programs.setup.group_size
     features = job.place_features(programs)
-    with _progress(machine.console) as bar, ThreadPoolExecutor(1) as executor:
+    with make_bar(machine.console) as bar, ThreadPoolExecutor(1) as executor:
         task = bar.add_task(title, total=1.0, finished=0, runs=job.runs)
         upcoming = executor.submit(job.prepare, 0, size)
         writing: list[Future] = []
@@ -243,11 +237,3 @@ def _device_memory() -> float:
     """GiB that a device has for us, where it says so."""
     stats = jax.local_devices()[0].memory_stats() or {}
     return 0.8 * stats["bytes_limit"] / GIB if "bytes_limit" in stats else np.inf
-
-
-def _progress(console: Console) -> Progress:
-    """A bar on a terminal, and nothing elsewhere: a log has no use for one."""
-    counts = TextColumn("{task.fields[finished]} of {task.fields[runs]} runs")
-    columns = (TextColumn("{task.description}"), BarColumn(), counts)
-    times, disable = (TimeElapsedColumn(), TimeRemainingColumn()), not console.is_terminal
-    return Progress(*columns, *times, console=console, disable=disable)

@@ -79,8 +79,8 @@ def write_job(path: Path, job: Job) -> None:
         train, validation, test, *_ = prepared.split
         matrix = np.asarray(candidates.capm_generator(prepared.task.member.stats).A)
         observed = (train.features, prepared.noise.labels)
-        judged = (array for part in (validation, test) for array in (part.features, part.labels))
-        members.append(Member(*observed, *judged, matrix))
+        held_out = (validation.features, validation.labels, test.features, test.labels)
+        members.append(Member(*observed, *held_out, matrix))
     F = candidates.hpg_generator(study.model.classes)
     ridges = Ridges(*(np.asarray(getattr(F, name)) for name in Ridges._fields))
     write(path, job, Member(*map(np.stack, zip(*members, strict=True))), ridges)

@@ -165,7 +165,8 @@ def standardise(raw: RawSplit) -> Split:
       The `Split`: moments computed in float64, features in float32.
     """
     moments = fit_moments(raw.train.features)
-    return Split(*(part._replace(moments=moments) for part in raw), moments)
+    train, validation, test = (part._replace(moments=moments) for part in raw)
+    return Split(train, validation, test, moments)
 
 
 def fit_moments(features: Float[np.ndarray, "n d"]) -> Moments:

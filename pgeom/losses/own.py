@@ -7,24 +7,32 @@
 ('cubic', 'Own', {'mean_curvature': 2.0})
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from functools import cache
+from inspect import Parameter
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.loading import one_line
+from pgeom.frontend.names import choose
 from pgeom.geometry.bregman import bregman_score
 from pgeom.geometry.closed_forms import rescale
 from pgeom.geometry.curvature import mean_curvature
 from pgeom.geometry.diagnosis import Diagnosis, diagnose
 from pgeom.geometry.explanations import explain_convexity
 from pgeom.losses.candidates import GEOMETRY_SEED, MEAN_CURVATURE
+from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.proper import on_logits
 from pgeom.losses.spec import LossSpec, from_logits, steady
 from pgeom.types import CatalogueLoss, ClassStats, Generator, Loss
+
+LossLike = str | LossSpec | Generator | Loss
+"""A name of the catalogue, a value of it, `F(p)`, or `loss(logits, labels)`."""
 
 FAMILY = "Own"
 EXAMPLES = 4  # on which a loss is tried before it is trained
@@ -53,6 +61,49 @@ def generator_loss(
 def plain_loss(loss: Loss, name: str) -> LossSpec:
     """`loss(logits, labels)` as a loss of a study."""
     return LossSpec(name, name, FAMILY, from_logits(loss), candidate=True)
+
+
+def make_loss(given: LossLike, K: int) -> LossSpec:
+    """What a user calls a loss, as one of a study with K classes.
+
+    Args:
+      given: a name of the catalogue, a generator `F(p)`, a `loss(logits, labels)`, or a `LossSpec`.
+      K: the number of classes.
+
+    Raises:
+      UsageError: for an unknown name, or a function that cannot be trained with.
+    """
+    if isinstance(given, LossSpec):
+        return given
+    if isinstance(given, str):
+        return LOSSES[choose("loss", given, LOSSES)]
+    name = getattr(given, "__name__", type(given).__name__)
+    if (count := _count_arguments(given)) == 1:
+        F = cast(Generator, given)
+        require_convex(F, K, name)
+        require_curvature(F, K, name)
+        return _generator_loss(F, name)
+    if count == 2:
+        require_loss(given, K, name)
+        return _plain_loss(cast(Loss, given), name)
+    raise UsageError(
+        "loss must be a name, a generator F(p), a loss(logits, labels) or "
+        f"a LossSpec, got {given!r}"
+    )
+
+
+# remembered, because equal losses share compiled programs
+_generator_loss, _plain_loss = cache(generator_loss), cache(plain_loss)
+
+
+def _count_arguments(function: Any) -> int | None:
+    """How many arguments must be given by position, or None if it is no function of that kind."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(one.kind in positional and one.default is Parameter.empty for one in parameters)
 
 
 def _matched(F: Generator, K: int, target: float | None) -> Generator:

@@ -1,11 +1,8 @@
 """One epoch of one member: all its runs, each with its loss, on the same batches and masks.
 
-A *member* is one (regime, seed, learning rate): its partitions, class statistics, batch order and
-random streams. A *run* is a member with a loss. Losses are heads of one program: a real switch on
-the index of the loss chooses the gradient on the logits, and everything else is shared.
-
-The features of a dataset are held once, for all members; a member has the numbers of its rows, and
-the moments that standardise them. Batches are gathered from the features one at a time.
+A *run* is a member with a loss. Losses are heads of one program: a real switch on the index of the
+loss chooses the gradient on the logits, and everything else is shared. Batches are gathered from
+the features one at a time.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,42 +12,16 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Float, Int
 
 from pgeom.losses.likelihood import cross_entropy
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Masks, Model
 from pgeom.training import early_stopping
 from pgeom.training.early_stopping import EarlyStopping
+from pgeom.training.member import Member, predict, standardise
 from pgeom.training.settings import Optimiser
-from pgeom.types import Annealing, AnyArray, CatalogueLoss, ClassStats
-
-PREDICTED = 1024  # examples that are predicted at once
-
-
-class Weights(NamedTuple):
-    """How much each example counts; zero for one that is only there to fill up a batch."""
-
-    train: Float[AnyArray, " n"]
-    validation: Float[AnyArray, " v"]
-
-
-class Member(NamedTuple):
-    """What the runs of a member have in common; all of it is data, none of it is compiled in."""
-
-    rows: Int[AnyArray, " n"]  # of the features, for training
-    y: Int[AnyArray, " n"]  # their observed labels
-    validation_rows: Int[AnyArray, " v"]
-    validation_y: Int[AnyArray, " v"]
-    mean: Float[AnyArray, " d"]  # of the training rows
-    scale: Float[AnyArray, " d"]
-    stats: ClassStats
-    learning_rate: Float[AnyArray, ""]
-    beta0: Float[AnyArray, ""]  # of APMS
-    horizon: Float[AnyArray, ""]  # of APMS, in steps
-    stopping: early_stopping.Rule
-    dropout: UInt32[AnyArray, "2"]  # key data of the stream of masks
-    weights: Weights | None = None  # of the examples; None where all weigh the same
+from pgeom.types import Annealing, AnyArray, CatalogueLoss
 
 
 class Checkpoint(NamedTuple):
@@ -118,7 +89,8 @@ def member_epoch(
                 annealing = Annealing(first + place, member.beta0, member.horizon)
                 slopes = jax.lax.switch(index, heads, logits, batch.y, annealing)
                 (gradient,) = pull_back(slopes * batch.shares)
-                direction, moments = step_direction(gradient, moments, parameters)
+                with jax.numpy_dtype_promotion("standard"):  # optax has a float to an integer power
+                    direction, moments = step_direction(gradient, moments, parameters)
                 parameters = jax.tree.map(
                     lambda w, slope: w - member.learning_rate * slope, parameters, direction
                 )
@@ -144,34 +116,6 @@ def logit_gradient(
 ) -> Callable[[Float[Array, "n K"], Int[Array, " n"], Annealing], Float[Array, "n K"]]:
     """The gradient of each example's loss in its logits: all that a head has to give."""
     return jax.grad(lambda logits, y, annealing: jnp.sum(loss(logits, y, annealing)))
-
-
-def standardise(
-    features: Float[Array, "N d"], member: Member, rows: Int[Array, " n"]
-) -> Float[Array, "n d"]:
-    """Some rows of the features as the member's model sees them; a missing value is the mean."""
-    values = features.at[rows].get(mode="promise_in_bounds")
-    mean, scale = jnp.asarray(member.mean)[None], jnp.asarray(member.scale)[None]
-    return jnp.where(jnp.isnan(values), 0, (values - mean) / scale)
-
-
-def predict(
-    model: Model,
-    parameters: Float[Array, " P"],
-    features: Float[Array, "N d"],
-    member: Member,
-    rows: Int[Array, " n"],
-) -> Float[Array, "n K"]:
-    """Logits of some rows, without dropout, a thousand at a time: activations take memory."""
-
-    def logits(part):
-        return model.logits(parameters, standardise(features, member, part))
-
-    n = rows.shape[0]
-    if n <= PREDICTED:
-        return logits(rows)
-    parts = jnp.pad(rows, (0, -n % PREDICTED)).reshape(-1, PREDICTED)
-    return jax.lax.map(logits, parts).reshape(-1, model.classes)[:n]
 
 
 class _Batch(NamedTuple):
@@ -242,11 +186,12 @@ def _judge(
     Without validation examples every epoch is better than the one before.
     """
     if member.validation_y.shape[0]:
-        logits = predict(model, parameters, features, member, member.validation_rows)
+        rows = jnp.asarray(member.validation_rows)
+        logits = predict(model, parameters, features, member, rows)
         weights = None if member.weights is None else member.weights.validation
         nll = value = jnp.average(cross_entropy(logits, member.validation_y), weights=weights)
     else:
-        nll, value = jnp.nan, -run.stopping.epoch.astype(jnp.float32)
+        nll, value = jnp.nan, -jnp.asarray(run.stopping.epoch, jnp.float32)
     stopping, improved = early_stopping.update(run.stopping, value, member.stopping)
     latest = Checkpoint(parameters, step)
     best = jax.tree.map(lambda new, old: jnp.where(improved, new, old), latest, run.best)

@@ -21,7 +21,8 @@ from jaxtyping import Array, Bool, Float, Int
 from pgeom.compilation import CPU_OPTIONS, supported
 from pgeom.training import epoch as one_epoch
 from pgeom.training.early_stopping import EarlyStopping
-from pgeom.training.epoch import Checkpoint, Member, Run
+from pgeom.training.epoch import Checkpoint, Run
+from pgeom.training.member import Member, predict
 from pgeom.training.placement import (
     Setup,
     Sizes,
@@ -82,7 +83,6 @@ def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
 
     def local_predict(features, members, parameters, inputs):
         def predict_runs(member, vectors, rows):
-            predict = one_epoch.predict
             return jax.lax.map(lambda w: predict(setup.model, w, features, member, rows), vectors)
 
         return each_member(predict_runs, members, parameters, inputs)
@@ -96,8 +96,8 @@ def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
     begun = time.perf_counter()
     features, members, orders, runs, inputs = shapes(setup, sizes, sharding)
     epoch = sharded(local_epoch, donate_argnums=3).lower(features, members, orders, runs)
-    predict = sharded(local_predict).lower(features, members, runs.best.parameters, inputs)
-    compiled = epoch.compile(), predict.compile()
+    prediction = sharded(local_predict).lower(features, members, runs.best.parameters, inputs)
+    compiled = epoch.compile(), prediction.compile()
     return Programs(setup, sharding, *compiled, time.perf_counter() - begun)
 
 

@@ -7,7 +7,7 @@ import pytest
 from pgeom.losses import catalogue
 from pgeom.models.mlp import MLP
 from pgeom.training import early_stopping
-from pgeom.training.epoch import Member
+from pgeom.training.member import Member
 from pgeom.training.placement import Setup, Sizes, Task, share_features
 from pgeom.training.settings import Optimiser
 from pgeom.training.trainer import compile_programs, train

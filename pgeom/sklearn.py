@@ -1,0 +1,218 @@
+"""Proper losses behind scikit-learn's interface.
+
+>>> from sklearn.datasets import load_wine
+>>> X, y = load_wine(return_X_y=True)
+>>> classifier = ProperLossClassifier(loss="brier", epochs=30, random_state=0).fit(X, y)
+>>> classifier.predict_proba(X).shape, classifier.score(X, y) > 0.95
+((178, 3), True)
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from pgeom.losses.own import LossLike, make_loss
+from pgeom.models.architectures import ModelLike, make_model
+from pgeom.models.model import Model
+from pgeom.training.early_stopping import Rule
+from pgeom.training.fit import Examples, fit, merge_equal, round_up
+from pgeom.training.settings import Optimiser, Training
+
+FAR = 3.0  # standard deviations: a pixel that is almost always 0 has outliers of dozens
+AT_ONCE = 4096  # examples that are predicted in one call
+
+
+class ProperLossClassifier(ClassifierMixin, BaseEstimator):
+    """A neural network trained with any loss of pgeom.
+
+    Features are standardised, and outliers drawn in. Equal examples are merged, which makes a
+    weight of two the same as two examples; the order of the examples does not matter.
+
+    Args:
+      loss: a name of the catalogue, such as "ce", "brier" or "hpg"; a convex `F(p)`, which
+        is diagnosed and rescaled to the mean curvature of the built-in proper losses; a
+        `loss(logits, labels)`; or a `LossSpec`.
+      model: "mlp", "linear", "cnn", a Flax module called as `module(x, train)`, or a function
+        `(input_shape, classes) -> Model`.
+      image_shape: of an example, such as `(8, 8)`, for models of images.
+      epochs: maximum epochs.
+      batch_size: upper bound on the examples per step.
+      learning_rate: of AdamW.
+      weight_decay: of AdamW.
+      early_stopping: whether to set a share of the examples aside, stop when their NLL has not
+        fallen for `patience` epochs, and keep the best epoch.
+      validation_fraction: that share.
+      patience: epochs without a new best.
+      n_seeds: how many networks to train; their probabilities are averaged.
+      class_weight: a weight per class, "balanced", or None.
+      random_state: an integer, a `RandomState`, or None.
+
+    Attributes:
+      classes_: `[K]`.
+      parameters_: `[n_seeds, P]`.
+      mean_, scale_: `[d]`, by which features are standardised.
+      n_iter_: the largest number of epochs of a seed.
+      best_epoch_: `[n_seeds]`, the epoch of the parameters.
+      validation_nll_: `[n_seeds, epochs]`, NaN where there is none.
+    """
+
+    def __init__(
+        self,
+        loss: LossLike = "ce",
+        *,
+        model: ModelLike = "mlp",
+        image_shape: tuple[int, ...] | None = None,
+        epochs: int = 100,
+        batch_size: int = 64,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-4,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        n_seeds: int = 1,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.loss = loss
+        self.model = model
+        self.image_shape = image_shape
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.n_seeds = n_seeds
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ProperLossClassifier":
+        """Train on `X [n, d]` and labels `y [n]` of any type, with nonnegative weights `[n]`."""
+        self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        K = len(self.classes_)
+        if K < 2:
+            raise ValueError(f"{type(self).__name__} needs at least 2 classes, got {K} class")
+        features, labels, weights = merge_equal(Examples(X, labels, weights))
+        self._fit_scale(features, weights)
+        weights = weights * self._class_weights(labels, weights)[labels]
+        data = Examples(self._standardise(features), labels, weights / weights.mean())
+        random = check_random_state(self.random_state)
+        train, validation = self._set_aside(data, random)
+        seeds = random.randint(np.iinfo(np.int32).max, size=self.n_seeds).tolist()
+        model, loss = self._make_model(K, X.shape[1]), make_loss(self.loss, K)
+        results = fit(model, loss, train, validation, self._training(), seeds)
+        self.parameters_ = np.stack([one.parameters[0] for one in results])
+        self.best_epoch_ = np.array([one.best_epoch[0] for one in results])
+        self.n_iter_ = int(max(one.stopped_epoch[0] for one in results))
+        self.validation_nll_ = np.stack([one.validation_nll[0] for one in results])
+        if not np.isfinite(self.parameters_).all() or not self.best_epoch_.all():
+            raise ValueError(f"training diverged; learning_rate={self.learning_rate} is too large")
+        return self
+
+    def predict_proba(self, X: Any) -> Float[np.ndarray, "n K"]:
+        """Probabilities `[n, K]` of the classes, in the order of `classes_`."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        model = self._make_model(len(self.classes_), X.shape[1])
+        parts = []
+        for first in range(0, len(X), AT_ONCE):
+            part = self._standardise(X[first : first + AT_ONCE])
+            padded = np.zeros((round_up(len(part)), X.shape[1]), np.float32)
+            padded[: len(part)] = part
+            mean = _mean_probabilities(model)(self.parameters_, padded)
+            parts.append(np.asarray(mean, np.float64)[: len(part)])
+        probabilities = np.concatenate(parts)
+        return probabilities / probabilities.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each example."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[np.argmax(probabilities, axis=1)]
+
+    def _check_parameters(self) -> None:
+        counts = {"epochs": 1, "batch_size": 1, "patience": 1, "n_seeds": 1}
+        for name, least in counts.items():
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
+                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+        bounds = {"learning_rate": (0, np.inf), "validation_fraction": (0, 1)}
+        for name, (low, high) in bounds.items():
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not low < float(value) < high:
+                raise ValueError(f"{name} must be between {low} and {high}, got {value!r}")
+
+    def _class_weights(self, labels: np.ndarray, weights: np.ndarray) -> Float[np.ndarray, " K"]:
+        """The weight of each class."""
+        K = len(self.classes_)
+        if self.class_weight is None:
+            return np.ones(K)
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(f"class_weight must be 'balanced', got {self.class_weight!r}")
+            return weights.sum() / (K * np.bincount(labels, weights))
+        known = self.classes_.tolist()
+        if strange := set(self.class_weight) - set(known):
+            raise ValueError(f"class_weight has {strange.pop()!r}, which is no class of {known}")
+        return np.array([float(self.class_weight.get(name, 1)) for name in known])
+
+    def _fit_scale(self, features: np.ndarray, weights: np.ndarray) -> None:
+        exact = features.astype(np.float64)
+        self.mean_ = np.average(exact, axis=0, weights=weights)
+        spread = np.sqrt(np.average((exact - self.mean_) ** 2, axis=0, weights=weights))
+        constant = spread <= 1e-7 * np.abs(self.mean_)  # up to rounding
+        self.scale_ = np.where(constant | (spread == 0), 1.0, spread)
+
+    def _standardise(self, X: np.ndarray) -> Float[np.ndarray, "n d"]:
+        """Standardised features, of which the far ones are drawn in, smoothly, to within ±3."""
+        z = (X - self.mean_) / self.scale_
+        return (z / np.sqrt(1 + (z / FAR) ** 2)).astype(np.float32)
+
+    def _set_aside(
+        self, data: Examples, random: np.random.RandomState
+    ) -> tuple[Examples, Examples | None]:
+        """The examples to train on, and those for early stopping."""
+        if not self.early_stopping:
+            return data, None
+        rows = np.arange(len(data.labels))
+        share = {"test_size": self.validation_fraction, "random_state": random}
+        parts = train_test_split(rows, stratify=data.labels, **share)
+        train, validation = (Examples(*(array[part] for array in data)) for part in parts)
+        return train, validation
+
+    def _training(self) -> Training:
+        optimiser = Optimiser(weight_decay=float(self.weight_decay))
+        stopping = Rule(minimum=1, patience=int(self.patience))
+        sizes = (int(self.epochs), int(self.batch_size), float(self.learning_rate))
+        return Training(*sizes, stopping=stopping, optimiser=optimiser)
+
+    def _make_model(self, K: int, features: int) -> Model:
+        shape = None if self.image_shape is None else tuple(self.image_shape)
+        return make_model(self.model, features, shape, K)
+
+
+@cache
+def _mean_probabilities(model: Model) -> Callable[..., Float[Array, "n K"]]:
+    """`(parameters [S, P], x [n, d])` to the mean of S networks' probabilities, compiled."""
+
+    def mean(parameters: Float[Array, "S P"], x: Float[Array, "n d"]) -> Float[Array, "n K"]:
+        logits = jax.lax.map(lambda vector: model.logits(vector, x), parameters)
+        return jnp.mean(jax.nn.softmax(logits), axis=0)
+
+    return jax.jit(mean)

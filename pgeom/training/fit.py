@@ -1,0 +1,168 @@
+"""Train one loss on arrays: weighted examples, one or several seeds, and few compilations.
+
+Programs are compiled for batches and numbers of examples that are filled up with examples of weight
+zero, so that two training sets of nearly one size, such as the folds of a cross-validation, share
+one program.
+
+>>> import numpy as np
+>>> from pgeom.losses import catalogue
+>>> from pgeom.models.linear import Linear
+>>> from pgeom.training.settings import Training
+>>> x = np.array([[-1.0], [-2.0], [1.0], [2.0]], np.float32)
+>>> data = Examples(x, np.array([0, 0, 1, 1]), np.ones(4))
+>>> settings = Training(epochs=50, learning_rate=0.1, stopping=NEVER)
+>>> (trained,) = fit(Linear(1, 2), catalogue.LOSSES["ce"], data, None, settings, [0])
+>>> trained.stopped_epoch, trained.best_epoch
+(array([50], dtype=int32), array([50], dtype=int32))
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int, Int32
+
+from pgeom.losses.spec import LossSpec
+from pgeom.models.model import Model
+from pgeom.training.early_stopping import NEVER, Rule
+from pgeom.training.member import Member, Weights
+from pgeom.training.placement import Setup, Task, share_features, task_sizes
+from pgeom.training.settings import Training
+from pgeom.training.trainer import Trained, compile_programs, train
+from pgeom.types import ClassStats
+
+SMALLEST = 16  # examples that anything smaller is filled up to
+
+
+class Examples(NamedTuple):
+    """Inputs as the model sees them, labels 0 … K−1, and positive weights."""
+
+    features: Float[np.ndarray, "n d"]
+    labels: Int[np.ndarray, " n"]
+    weights: Float[np.ndarray, " n"]
+
+
+def fit(
+    model: Model,
+    loss: LossSpec,
+    data: Examples,
+    validation: Examples | None,
+    training: Training,
+    seeds: Sequence[int],
+) -> list[Trained]:
+    """Train a model once per seed.
+
+    The gradient of a batch is the mean over its examples, by weight. Seeds differ in initial
+    weights, batches and dropout.
+
+    Args:
+      model: for inputs of the width of the features.
+      loss: what to minimise.
+      data: every class is present.
+      validation: by whose NLL to stop early and choose the epoch; None keeps the last one.
+      training: the batch size is an upper bound.
+      seeds: nonnegative integers.
+
+    Returns:
+      The results, in the order of the seeds; they have no logits.
+    """
+    n = len(data.labels)
+    training = replace(training, batch_size=min(training.batch_size, round_up(n)))
+    if validation is None:
+        nothing = Examples(data.features[:0], data.labels[:0], data.weights[:0])
+        validation, training = nothing, replace(training, stopping=NEVER)
+    filled = fill(data, n + -n % training.batch_size)
+    judged = fill(validation, round_up(len(validation.labels)))
+    features = np.concatenate([filled.features, judged.features]).astype(np.float32)
+    member = _member(filled, judged, class_stats(data, model.classes), training)
+    tasks = [_task(member, model, n, seed) for seed in seeds]
+    batched = jax.default_backend() != "cpu"
+    placing = {"devices": 1, "members_per_device": len(tasks), "batched": batched}
+    setup = Setup(model, (loss,), training.batch_size, training.optimiser, **placing)
+    programs = compile_programs(setup, task_sizes(features, tasks[0]))
+    shared = share_features(features, programs.sharding)
+    return train(programs, shared, tasks, training.epochs)
+
+
+def merge_equal(data: Examples) -> Examples:
+    """Equal examples as one that has their weight, in an order that depends on nothing else."""
+    exact = data.features.astype(np.float64) + 0.0  # makes one zero of two
+    keys = np.ascontiguousarray(np.column_stack([exact, data.labels]))
+    whole = keys.view(np.dtype((np.void, keys.shape[1] * keys.itemsize))).ravel()
+    _, first, place = np.unique(whole, return_index=True, return_inverse=True)
+    weights = np.bincount(place.ravel(), data.weights)
+    return Examples(data.features[first], data.labels[first], weights)
+
+
+def round_up(n: int) -> int:
+    """The next of the sizes 0, 16, 20, 24, 28, 32, 40, …: four for each power of two.
+
+    >>> [round_up(n) for n in (0, 1, 17, 33, 100)]
+    [0, 16, 20, 40, 112]
+    """
+    if n <= SMALLEST:
+        return SMALLEST if n else 0
+    quarter = 2 ** (n - 1).bit_length() // 8
+    return -(-n // quarter) * quarter
+
+
+def fill(data: Examples, size: int) -> Examples:
+    """The examples, followed by copies of the first one, of weight zero, up to a size."""
+    rows = np.arange(size)
+    rows[len(data.labels) :] = 0
+    weights = np.where(np.arange(size) < len(data.labels), data.weights[rows], 0)
+    return Examples(data.features[rows], data.labels[rows], weights)
+
+
+def class_stats(data: Examples, K: int) -> ClassStats:
+    """Counts and centroids of the classes, by weight."""
+    members = np.eye(K)[data.labels] * data.weights[:, None]
+    counts = members.sum(axis=0)
+    centroids = members.T @ data.features / counts[:, None]
+    return ClassStats(counts.astype(np.float32), centroids.astype(np.float32))
+
+
+def _member(data: Examples, validation: Examples, stats: ClassStats, training: Training) -> Member:
+    """What all seeds share; the features are those of the data, then those for validation."""
+    n, d = data.features.shape
+    steps = n // training.batch_size
+    return Member(
+        rows=_numbers(n),
+        y=data.labels.astype(np.int32),
+        validation_rows=n + _numbers(len(validation.labels)),
+        validation_y=validation.labels.astype(np.int32),
+        mean=np.zeros(d, np.float32),
+        scale=np.ones(d, np.float32),
+        stats=stats,
+        learning_rate=np.array(training.learning_rate, np.float32),
+        beta0=np.array(training.beta0, np.float32),
+        horizon=np.array(training.epochs * steps, np.float32),
+        stopping=Rule(*(np.array(count, np.int32) for count in training.stopping)),
+        dropout=np.zeros(2, np.uint32),
+        weights=Weights(*(part.weights.astype(np.float32) for part in (data, validation))),
+    )
+
+
+def _task(member: Member, model: Model, n: int, seed: int) -> Task:
+    """The task of a seed; the examples of weight zero come last in every epoch."""
+    first, dropout = np.random.default_rng(seed).spawn(2)
+    words = dropout.integers(2**32, size=2, dtype=np.uint32)
+    tail = n + _numbers(len(member.y) - n)
+
+    def order(epoch: int) -> Int32[np.ndarray, " n"]:
+        shuffled = np.random.default_rng([seed, epoch]).permutation(n)
+        return np.concatenate([shuffled, tail]).astype(np.int32)
+
+    return Task(
+        member=member._replace(dropout=words),
+        initial=model.initial(first),
+        order=order,
+        inputs=_numbers(0),
+        wanted=np.ones(1, bool),
+    )
+
+
+def _numbers(count: int) -> Int32[np.ndarray, " n"]:
+    return np.arange(count, dtype=np.int32)

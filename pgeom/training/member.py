@@ -1,0 +1,72 @@
+"""A member: one (regime, seed, learning rate), with its partitions, statistics and random streams.
+
+The features of a dataset are held once, for all members; a member has the numbers of its rows, and
+the moments that standardise them.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, UInt32
+
+from pgeom.models.model import Model
+from pgeom.training import early_stopping
+from pgeom.types import AnyArray, ClassStats
+
+PREDICTED = 1024  # examples that are predicted at once
+
+
+class Weights(NamedTuple):
+    """How much each example counts; zero for one that is only there to fill up a batch."""
+
+    train: Float[AnyArray, " n"]
+    validation: Float[AnyArray, " v"]
+
+
+class Member(NamedTuple):
+    """What the runs of a member have in common; all of it is data, none of it is compiled in."""
+
+    rows: Int[AnyArray, " n"]  # of the features, for training
+    y: Int[AnyArray, " n"]  # their observed labels
+    validation_rows: Int[AnyArray, " v"]
+    validation_y: Int[AnyArray, " v"]
+    mean: Float[AnyArray, " d"]  # of the training rows
+    scale: Float[AnyArray, " d"]
+    stats: ClassStats
+    learning_rate: Float[AnyArray, ""]
+    beta0: Float[AnyArray, ""]  # of APMS
+    horizon: Float[AnyArray, ""]  # of APMS, in steps
+    stopping: early_stopping.Rule
+    dropout: UInt32[AnyArray, "2"]  # key data of the stream of masks
+    weights: Weights | None = None  # of the examples; None where all weigh the same
+
+
+def standardise(
+    features: Float[Array, "N d"], member: Member, rows: Int[Array, " n"]
+) -> Float[Array, "n d"]:
+    """Some rows of the features as the member's model sees them; a missing value is the mean."""
+    values = features.at[rows].get(mode="promise_in_bounds")
+    mean, scale = jnp.asarray(member.mean)[None], jnp.asarray(member.scale)[None]
+    return jnp.where(jnp.isnan(values), 0, (values - mean) / scale)
+
+
+def predict(
+    model: Model,
+    parameters: Float[Array, " P"],
+    features: Float[Array, "N d"],
+    member: Member,
+    rows: Int[Array, " n"],
+) -> Float[Array, "n K"]:
+    """Logits of some rows, without dropout, a thousand at a time: activations take memory."""
+
+    def logits(part):
+        return model.logits(parameters, standardise(features, member, part))
+
+    n = rows.shape[0]
+    if n == 0:  # which not every module can reshape
+        return jnp.zeros((0, model.classes), parameters.dtype)
+    if n <= PREDICTED:
+        return logits(rows)
+    parts = jnp.pad(rows, (0, -n % PREDICTED)).reshape(-1, PREDICTED)
+    return jax.lax.map(logits, parts).reshape(-1, model.classes)[:n]

@@ -7,6 +7,7 @@ from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, make_study
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
+from pgeom.frontend.errors import UsageError
 
 RATES = (3e-4, 1e-3, 3e-3)
 
@@ -29,6 +30,8 @@ def main(
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
+    if common.learning_rate != DEFAULTS.learning_rate:
+        raise UsageError("lr_sensitivity varies the learning rate itself: give no --learning-rate")
     command = Command(common, out)
     studies = vary_rate(make_study("", common, dataset, regimes=regimes, losses=losses))
     command.train(*studies)

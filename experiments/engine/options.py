@@ -1,5 +1,6 @@
 """The options that every experiment shares, and the study that they ask for."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,10 @@ class Options:
     """How many, as in 5 for the seeds 0 to 4, or a list, as in 0 3 7."""
     epochs: int = Training.epochs
     """Maximum epochs per run."""
+    batch_size: int = Training.batch_size
+    """Examples per optimiser step; the last batch of an epoch has what is left."""
+    learning_rate: float = Training.learning_rate
+    """Of AdamW."""
     generators: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE:NAME…")] = ()
     """Convex functions F(p) of your own to train the scores of, as in my.py:cubic or
     package.module:cubic. The file is run."""
@@ -68,6 +73,10 @@ class Options:
         """Refuse values that no command can work with."""
         if self.epochs < 1:
             raise UsageError(f"--epochs must be at least 1, got {self.epochs}")
+        if self.batch_size < 1:
+            raise UsageError(f"--batch-size must be at least 1, got {self.batch_size}")
+        if not 0 < self.learning_rate < math.inf:
+            raise UsageError(f"--learning-rate must be positive, got {self.learning_rate:g}")
         if self.memory is not None and not self.memory > 0:
             raise UsageError(f"--memory must be positive, got {self.memory:g}")
         if out.exists() and not out.is_dir():
@@ -120,7 +129,7 @@ def make_study(
         seeds=seeds,
         losses=(*(known[loss] for loss in chosen), *own),
         model=make_model(options.model, data),
-        training=Training(epochs=options.epochs),
+        training=Training(options.epochs, options.batch_size, options.learning_rate),
         noisy_validation=options.validation == "noisy",
     )
 

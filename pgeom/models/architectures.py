@@ -20,9 +20,16 @@ ModelLike = str | type[nn.Module] | nn.Module | Architecture
 ARCHITECTURES: dict[str, Architecture] = {
     "mlp": lambda input_shape, classes: MLP(math.prod(input_shape), classes),
     "linear": lambda input_shape, classes: Linear(math.prod(input_shape), classes),
-    "cnn": CNN,
+    "cnn": lambda input_shape, classes: _cnn(input_shape, classes),
 }
 IMAGES_ONLY = frozenset({"cnn"})  # the features of a table have no neighbours
+
+
+def _cnn(input_shape: tuple[int, ...], classes: int) -> CNN:
+    """A wider network with more dropout for signals, which have few points, than for images."""
+    if len(input_shape) == 1:
+        return CNN(input_shape, classes, channels=(64, 128), hidden=128, dropout=0.5)
+    return CNN(input_shape, classes)
 
 
 def make_model(

@@ -44,7 +44,7 @@ def read_logits(path: Path | None, runs: Collection[Run]) -> tuple[Arrays, dict[
     arrays: Arrays = {}
     flaws: dict[Run, str] = {}
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             labels = stored[LABELS]
             for run in runs:
                 try:

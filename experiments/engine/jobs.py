@@ -101,11 +101,9 @@ class Job(NamedTuple):
             extra_fields = {**extra_fields, **measured}
         identity = identify(study)
         records, arrays = make_records(study, identity, prepared, trained, extra_fields)
-        name, device = (
-            member_name(study, identity.member(cell), cell),
-            describe_device(self.devices),
-        )
-        self.store.add(name, [{**record, "device": device} for record in records], arrays)
+        device = {"device": describe_device(self.devices)}
+        name = member_name(study, identity.member(cell), cell)
+        self.store.add(name, [record | device for record in records], arrays)
 
 
 def train_missing(study: Study, store: Store, machine: Machine, title: str = "") -> JobStats:

@@ -9,11 +9,11 @@ from collections import defaultdict
 from itertools import count
 from pathlib import Path
 
-from experiments.engine.disk import PART, append, one_line_errors, replace_file
+from experiments.engine.disk import PART, append, one_line_errors, read_bytes, replace_file
 from experiments.engine.lines import Line, Record, describe_flaws, mark_repeated, parse_each
 from experiments.engine.logits import Run, read_logits, write_logits
 from experiments.engine.manifest import decode_manifest
-from experiments.engine.records import LOGITS, MANIFEST, RECORDS, read_bytes
+from experiments.engine.records import LOGITS, MANIFEST, RECORDS
 
 DAMAGED = "damaged"  # the folder
 
@@ -91,4 +91,5 @@ def _remove_unfinished(folder: Path) -> None:
     """Remove what a process that was killed had not yet put in its place."""
     for path in (folder / RECORDS, folder / MANIFEST, *(folder / LOGITS).glob("*.npz.part")):
         unfinished = path if path.suffix == PART else path.with_name(path.name + PART)
-        unfinished.unlink(missing_ok=True)
+        with one_line_errors("remove", unfinished):
+            unfinished.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Writing to disk so that a crash leaves the old content or the new, and errors are one line."""
+"""Files written so that a crash leaves the old content or the new, with errors in one line."""
 
 import os
 from collections.abc import Callable, Generator
@@ -26,6 +26,12 @@ def one_line_errors(action: str, path: Path, advice: str = KEPT) -> Generator[No
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UsageError(f"cannot {action} {str(path)!r}: {reason}; {advice}") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, which is empty where there is none."""
+    with one_line_errors("read", path, "nothing is changed"):
+        return path.read_bytes() if path.exists() else b""
 
 
 def append(path: Path, data: bytes) -> None:

@@ -5,12 +5,13 @@ when further losses of the member are trained.
 """
 
 from collections.abc import Collection, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.engine.disk import replace_file
+from experiments.engine.disk import read_bytes, replace_file
 from experiments.engine.fingerprint import digest
 
 LABELS = "labels"
@@ -41,10 +42,11 @@ def read_logits(path: Path | None, runs: Collection[Run]) -> tuple[Arrays, dict[
     """
     if path is None or not path.exists():
         return {}, dict.fromkeys(runs, "is missing")
+    content = read_bytes(path)  # apart: what the disk refuses is no damage
     arrays: Arrays = {}
     flaws: dict[Run, str] = {}
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+        with np.load(BytesIO(content), allow_pickle=False) as stored:
             labels = stored[LABELS]
             for run in runs:
                 try:

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.engine.identity import identify
 from experiments.engine.jobs import Machine, train_missing
 from experiments.engine.lines import Record
 from experiments.engine.records import Store
+from experiments.engine.results import member_name
 from experiments.engine.study import Study
 
 ACCOMPANYING = ("device", "versions", "seconds")  # which may differ in equal runs
@@ -50,19 +52,19 @@ def recompute(study: Study, store: Store, machine: Machine) -> Comparison:
       store: which has its record and logits.
       machine: to train on.
     """
+    (cell,), identity = study.cells, identify(study)
+    (run,), member = identity.runs(cell), member_name(study, identity.member(cell), cell)
+    recorded, recorded_logits = store.records[run], store.logits(member)[run]
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
         fresh = Store(Path(folder))
         train_missing(study, fresh, machine, "replay")
-        ((identity, again),) = fresh.records.items()
-        member = again["logits_file"]
-        logits = fresh.logits(member)[identity], store.logits(member)[identity]
-    recorded = store.records[identity]
+        again, logits = fresh.records[run], fresh.logits(member)[run]
     found = [*_differences(recorded, again)]
     return Comparison(
         values=[one for one in found if one.field.split(".")[0] not in ACCOMPANYING],
         accompanying=[one for one in found if one.field.split(".")[0] in ACCOMPANYING],
         fields=len((recorded.keys() | again.keys()).difference(ACCOMPANYING)),
-        logits=float(np.max(np.abs(logits[0] - logits[1]))),
+        logits=float(np.max(np.abs(logits - recorded_logits))),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from experiments.engine.disk import append, one_line_errors, replace_file
+from experiments.engine.disk import append, read_bytes, replace_file
 from experiments.engine.lines import Line, Record, encode, parse
 from experiments.engine.logits import LABELS, Arrays, checksum, read_logits, write_logits
 from experiments.engine.manifest import Parts, decode_manifest, encode_manifest
@@ -110,12 +110,6 @@ class Store:
         data = encode_manifest(merged)
         if data != read_bytes(path):
             replace_file(path, lambda file: file.write(data))
-
-
-def read_bytes(path: Path) -> bytes:
-    """The content of a file of the store, which is empty where there is none."""
-    with one_line_errors("read", path, "nothing is changed"):
-        return path.read_bytes() if path.exists() else b""
 
 
 @cache

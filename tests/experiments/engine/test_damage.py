@@ -256,6 +256,15 @@ def test_a_folder_without_records_is_sound(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_what_the_disk_refuses_is_no_damage(tmp_path):
+    fill(tmp_path)
+    (tmp_path / "logits/one.npz").unlink()
+    (tmp_path / "logits/one.npz").mkdir()
+    with pytest.raises(UsageError, match=r"cannot read .*one.npz': Is a directory"):
+        set_damage_aside(tmp_path)
+    assert (tmp_path / "logits/one.npz").is_dir() and not (tmp_path / DAMAGED).exists()
+
+
 def test_a_reader_is_told_of_damaged_logits_and_manifests(tmp_path):
     fill(tmp_path)
     exchange_logits(tmp_path)

@@ -30,8 +30,10 @@ def main(
     """
     command = Command(common, out)
     studies = make_studies(common)
+    folders: dict[Path, list[Study]] = {}
     for study, folder in studies:
-        command.train(study, folder=records / folder)
+        folders.setdefault(records / folder, []).append(study)
+    command.train_in(folders)
     command.finish(lambda: show(studies, records, command))
 
 

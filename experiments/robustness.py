@@ -58,7 +58,7 @@ def make_probed(options: Options, losses: tuple[str, ...], dataset: str = "digit
             f"--dataset must have every feature in [0, 1], where a perturbation of pixels makes "
             f"sense, got {dataset!r}"
         )
-    return replace(study, measure=Measure("perturbations", probe))
+    return replace(study, measure=PERTURBATIONS)
 
 
 def probe(predict: Predict, test: TestPart, key: jax.Array) -> dict[str, jax.Array]:
@@ -75,6 +75,9 @@ def probe(predict: Predict, test: TestPart, key: jax.Array) -> dict[str, jax.Arr
     }
     slope = jax.grad(lambda x: len(labels) * perturbation.attack_loss(model, x, labels))(pixels)
     return {**fields, "input_gradient_norm": jnp.mean(jnp.linalg.norm(slope, axis=1))}
+
+
+PERTURBATIONS = Measure("perturbations", probe)
 
 
 def _perturbed(model, pixels, labels, key) -> dict[str, jax.Array]:

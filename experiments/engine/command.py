@@ -1,17 +1,23 @@
 """One call of a command, from checked options to the line that says what was done."""
 
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import jax
 
 from experiments.engine import devices
+from experiments.engine.damage import set_damage_aside
+from experiments.engine.disk import one_line_errors
 from experiments.engine.jobs import JobStats, Machine, train_missing
+from experiments.engine.lock import claim
 from experiments.engine.options import Options
 from experiments.engine.records import Store
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
+from pgeom.frontend.folders import require_writable
 from pgeom.frontend.numbers import count
 
 
@@ -21,7 +27,7 @@ class Command:
     def __init__(self, options: Options, out: Path) -> None:
         """Check the common options and set up JAX; nothing is written yet."""
         self._begun = time.perf_counter()
-        options.check(out)
+        options.check()
         if options.distributed:
             devices.join_processes(options.devices)
         available = devices.prepare_devices(options.devices)
@@ -29,18 +35,38 @@ class Command:
         quiet = jax.process_index() > 0
         self.console = command_line.make_console(stderr=options.json, quiet=quiet)
         self.machine = Machine(available, self.console, options.memory)
+        if self.machine.is_primary:
+            require_writable(out, option="--out")
         self.json, self.out = options.json, out
         self.stats, self.requested = JobStats(), 0
         self._said: set[str] = set()
 
-    def train(self, *studies: Study, folder: Path | None = None) -> None:
-        """Train what is missing of each study in a folder, by default that of the command."""
-        for number, study in enumerate(studies, start=1):
-            self._say_notes(study)
-            self.requested += study.runs
-            place = f" ({number} of {len(studies)})" if len(studies) > 1 else ""
-            title = f"{study.name or 'study'}{place}, {study.dataset.name}"
-            self.stats += train_missing(study, Store(folder or self.out), self.machine, title)
+    def train(self, *studies: Study) -> None:
+        """Train what is missing of each study in the folder of the command."""
+        self.train_in({self.out: studies})
+
+    def train_in(self, folders: Mapping[Path, Sequence[Study]]) -> None:
+        """Train what is missing of the studies of each folder.
+
+        No other process writes to any of the folders meanwhile, and what is damaged in them is set
+        aside before anything is trained.
+        """
+        with claim(*folders) if self.machine.is_primary else nullcontext():
+            stores = {folder: self._open(folder) for folder in folders}
+            jobs = [(study, stores[folder]) for folder, those in folders.items() for study in those]
+            for number, (study, store) in enumerate(jobs, start=1):
+                self._say_notes(study)
+                self.requested += study.runs
+                place = f" ({number} of {len(jobs)})" if len(jobs) > 1 else ""
+                title = f"{study.name or 'study'}{place}, {study.dataset.name}"
+                self.stats += train_missing(study, store, self.machine, title)
+
+    def _open(self, folder: Path) -> Store:
+        """The records of a folder, in which whatever was damaged is named and set aside."""
+        if self.machine.is_primary:
+            for damage in set_damage_aside(folder):
+                print(damage, file=sys.stderr)
+        return Store(folder)
 
     def _say_notes(self, study: Study) -> None:
         """Print what is to be known about the dataset and the losses of a study, once."""
@@ -53,7 +79,8 @@ class Command:
         """Show the results, in the process that writes, and say where everything is."""
         if not self.machine.is_primary:
             return
-        self.out.mkdir(parents=True, exist_ok=True)
+        with one_line_errors("make", self.out):
+            self.out.mkdir(parents=True, exist_ok=True)
         files = ", ".join(path.name for path in show())
         reused = self.requested - self.stats.runs
         self.console.print(

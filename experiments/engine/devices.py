@@ -1,6 +1,7 @@
 """The set-up of JAX for a command: its devices, its compilation cache, its processes."""
 
 import os
+import platform
 import sys
 from pathlib import Path
 
@@ -30,6 +31,16 @@ def prepare_devices(devices: int | None) -> int:
     if devices is not None and devices > available:
         raise UsageError(f"--devices must be at most {available}, all there are, got {devices}")
     return devices or available
+
+
+def describe_device(count: int) -> dict[str, str | int]:
+    """What computes now: with another device, or another number of them, the last bits may differ.
+
+    Args:
+      count: how many devices are used.
+    """
+    kind = jax.local_devices()[0].device_kind
+    return {"kind": kind, "machine": platform.machine(), "count": count}
 
 
 def join_processes(devices: int | None) -> None:

@@ -24,6 +24,7 @@ from pgeom.training.epoch import logit_gradient
 from pgeom.types import Annealing, ClassStats
 
 LENGTH = 16  # hexadecimal digits of a hash
+TIMED, SCORES = "timed", "scores"  # what a study without a measure of its own records
 EXAMPLES = 2  # rows in the shapes that functions are traced for
 
 
@@ -81,8 +82,11 @@ def identify(study: Study) -> StudyIdentity:
 
 
 def describe(study: Study) -> dict[str, dict[str, Any]]:
-    """The parts of a study by their hashes, for a reader of the manifest."""
-    identity, dataset = identify(study), study.dataset
+    """The parts of a study by their hashes, for a reader of the manifest.
+
+    `source` is how the command line named a part; null if it did not.
+    """
+    identity, dataset, sources = identify(study), study.dataset, study.sources
     examples, features = dataset.features.shape
     population = {
         "name": dataset.name,
@@ -90,17 +94,22 @@ def describe(study: Study) -> dict[str, dict[str, Any]]:
         "features": features,
         "classes": dataset.num_classes,
         "class_names": list(dataset.classes),
+        "source": dict(sources.dataset) if sources else None,
     }
-    described = {
-        "dataset": {identity.parts["dataset"]: population},
-        "model": {identity.parts["model"]: repr(study.model)},
-        "training": {identity.parts["training"]: asdict(study.training)},
+    model = {"value": repr(study.model), "source": sources.model if sources else None}
+    own = sources.losses if sources else {}
+    losses = [
+        {"name": loss.name, "constants": dict(loss.constants), "source": own.get(loss.name)}
+        for loss in study.losses
+    ]
+    parts = {
+        "dataset": population,
+        "model": model,
+        "training": asdict(study.training),
+        "measure": _measure_name(study),
     }
-    described["loss"] = {
-        key: {"name": loss.name, "constants": dict(loss.constants)}
-        for key, loss in zip(identity.losses, study.losses, strict=True)
-    }
-    return described
+    described = {part: {identity.parts[part]: value} for part, value in parts.items()}
+    return {**described, "loss": dict(zip(identity.losses, losses, strict=True))}
 
 
 def precision() -> str:
@@ -142,10 +151,16 @@ def _model_digest(model: Model, precision: str) -> str:
     )
 
 
-def _measure_digest(study: Study, precision: str) -> str:
+def _measure_name(study: Study) -> str:
     """What a study measures beyond the usual scores: nothing, seconds, or its own fields."""
     if study.measure is None:
-        return digest("timed" if study.timed else "scores")
+        return TIMED if study.timed else SCORES
+    return study.measure.name
+
+
+def _measure_digest(study: Study, precision: str) -> str:
+    if study.measure is None:
+        return digest(_measure_name(study))
     return _measured(study.measure, study.model, precision)
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from experiments.engine.cells import PreparedCell, cell_stream, prepare
+from experiments.engine.devices import describe_device
 from experiments.engine.identity import describe, identify
 from experiments.engine.measures import Fields
 from experiments.engine.progress import make_bar
@@ -69,12 +70,13 @@ class JobStats:
 
 
 class Job(NamedTuple):
-    """The missing part of a study: its cells, and which of its losses each of them needs."""
+    """The missing part of a study: its cells, the losses that each needs, and how many devices."""
 
     study: Study
     store: Store
     cells: list[Cell]
     wanted: list[Bool[np.ndarray, " L"]]
+    devices: int = 1
 
     @property
     def runs(self) -> int:
@@ -99,8 +101,9 @@ class Job(NamedTuple):
             extra_fields = {**extra_fields, **measured}
         identity = identify(study)
         records, arrays = make_records(study, identity, prepared, trained, extra_fields)
+        device = {"device": describe_device(self.devices)}
         name = member_name(study, identity.member(cell), cell)
-        self.store.add(name, records, arrays)
+        self.store.add(name, [record | device for record in records], arrays)
 
 
 def train_missing(study: Study, store: Store, machine: Machine, title: str = "") -> JobStats:
@@ -109,8 +112,10 @@ def train_missing(study: Study, store: Store, machine: Machine, title: str = "")
     Of a timed study, each loss has a program of its own on one device of the primary process.
     Progress is shown beside `title`.
     """
-    job = find_missing(study, store)
+    job = find_missing(study, store)._replace(devices=machine.devices)
     if not job.runs:
+        if machine.is_primary:
+            store.describe(describe(study))
         return JobStats()
     if study.timed and not machine.is_primary:
         return JobStats(runs=job.runs)
@@ -123,7 +128,7 @@ def train_missing(study: Study, store: Store, machine: Machine, title: str = "")
             programs = compile_programs(setup, sizes)
         stats += JobStats(compiling=time.perf_counter() - begun)
         if machine.is_primary:
-            store.describe(describe(job.study))
+            store.describe(describe(study))
         stats += _timed(job, programs) if study.timed else _grouped(job, programs, machine, title)
     return stats
 

@@ -3,15 +3,19 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
 from experiments.engine.data_options import load_dataset, parse_regimes
-from experiments.engine.own_losses import load_generators, load_losses, require_new_names
+from experiments.engine.own_losses import (
+    load_generators,
+    load_losses,
+    name_sources,
+    require_new_names,
+)
 from experiments.engine.own_models import make_model
-from experiments.engine.study import Study
+from experiments.engine.study import Sources, Study
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from pgeom.losses import catalogue
@@ -69,7 +73,7 @@ class Options:
         if self.generators or self.own_losses:
             raise UsageError(f"{name} trains given losses: no --generators, no --own-losses")
 
-    def check(self, out: Path) -> None:
+    def check(self) -> None:
         """Refuse values that no command can work with."""
         if self.epochs < 1:
             raise UsageError(f"--epochs must be at least 1, got {self.epochs}")
@@ -79,8 +83,6 @@ class Options:
             raise UsageError(f"--learning-rate must be positive, got {self.learning_rate:g}")
         if self.memory is not None and not self.memory > 0:
             raise UsageError(f"--memory must be positive, got {self.memory:g}")
-        if out.exists() and not out.is_dir():
-            raise UsageError(f"--out must be a folder, but {str(out)!r} is a file")
 
 
 Common = Annotated[Options, tyro.conf.OmitArgPrefixes]
@@ -131,6 +133,11 @@ def make_study(
         model=make_model(options.model, data),
         training=Training(options.epochs, options.batch_size, options.learning_rate),
         noisy_validation=options.validation == "noisy",
+        sources=Sources(
+            dataset={"name": dataset, "target": options.target, "impute": options.impute},
+            model=options.model,
+            losses=name_sources(options.generators, options.own_losses),
+        ),
     )
 
 

@@ -61,5 +61,11 @@ def require_new_names(own: list[LossSpec], known: Collection[str]) -> None:
         taken.add(spec.name)
 
 
+def name_sources(generators: tuple[str, ...], losses: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """By the name of each loss, the option that named it and what it was given."""
+    named = [(GENERATORS, source) for source in generators] + [(LOSSES, one) for one in losses]
+    return {_name(source): {option: source} for option, source in named}
+
+
 def _name(source: str) -> str:
     return source.rpartition(":")[2]

@@ -1,26 +1,29 @@
 """Records: one JSON line per run, beside a manifest; test logits in one .npz per member.
 
-Lines are only ever appended, a member at a time; what an interruption tore off is cut away by the
-next call. Other files are replaced as a whole. The logits of a member are written before its
-lines: a line means that all of its run is there.
+Lines are only ever appended, a member at a time, and other files are replaced as a whole. The
+logits of a member are written before its lines: a line means that all of its run is there. Lines,
+logits and manifest have checksums. A store takes what is sound; `damage.py` sets the rest aside.
 """
 
-import json
 import math
-import os
 import platform
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Mapping
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, BinaryIO, SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 
-LIBRARIES = ("pgeom", "jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn")
+from experiments.engine.disk import append, read_bytes, replace_file
+from experiments.engine.lines import Line, Record, encode, parse
+from experiments.engine.logits import LABELS, Arrays, checksum, read_logits, write_logits
+from experiments.engine.manifest import Parts, decode_manifest, encode_manifest
+from pgeom.frontend.errors import UsageError
 
-Record = dict[str, Any]
-"""The fields of one run, as JSON has them."""
+RECORDS, MANIFEST, LOGITS = "records.jsonl", "manifest.json", "logits"
+LIBRARIES = ("pgeom", "jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn")
 
 
 class Store:
@@ -28,14 +31,19 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._path = folder / "records.jsonl"
+        self._path = folder / RECORDS
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """Every line of the folder: read once, or a large job would read ever more."""
+        return parse(read_bytes(self._path))
 
     @cached_property
     def records(self) -> dict[str, Record]:
-        """Every record of the folder: read once, or a large job would read ever more."""
-        return {record["identity"]: record for record in _read(self._path)}
+        """Every sound record of the folder."""
+        return {line.record["identity"]: line.record for line in self.lines if not line.flaw}
 
-    def add(self, member: str, records: list[Record], arrays: dict[str, np.ndarray]) -> None:
+    def add(self, member: str, records: list[Record], arrays: Arrays) -> None:
         """Write finished runs of a member: their logits, then their lines.
 
         Args:
@@ -43,31 +51,65 @@ class Store:
           records: with an `identity` each, none of which is recorded yet.
           arrays: logits by identity, and the test `labels`.
         """
-        path = self._logits_path(member)
-        kept = self.logits(member) if path.exists() else {}
-        # Any: as keywords they would be taken for options of `savez`, too
-        everything: dict[str, Any] = {**kept, **arrays}
-        _replace(path, lambda file: np.savez(file, **everything))
-        lines: list[Record] = [{**record, "versions": versions()} for record in records]
-        _append(self._path, "".join(json.dumps(line) + "\n" for line in lines))
-        self.records.update({line["identity"]: line for line in lines})
+        write_logits(self.folder / LOGITS / member, {**self.logits(member), **arrays})
+        lines: list[Record] = [
+            {
+                **record,
+                "logits_file": member,
+                "logits_checksum": checksum(arrays[record["identity"]], arrays[LABELS]),
+                "versions": versions(),
+            }
+            for record in records
+        ]
+        append(self._path, b"".join(map(encode, lines)))
+        for line in lines:
+            self.records[line["identity"]] = line
+            self._checksums[member][line["identity"]] = line["logits_checksum"]
 
-    def logits(self, member: str) -> dict[str, np.ndarray]:
-        """Test logits `[n, K]` by identity, with the test labels as `labels`."""
-        with np.load(self._logits_path(member)) as arrays:
-            return dict(arrays)
+    def logits(self, member: str) -> Arrays:
+        """Test logits `[n, K]` by identity, with the test labels as `labels`.
 
-    def describe(self, parts: dict[str, dict[str, Any]]) -> None:
+        Raises:
+          UsageError: if the logits of a recorded run are damaged.
+        """
+        if member not in self._checksums:
+            return {}
+        path = self.folder / LOGITS / member
+        arrays, flaws = read_logits(path, self._checksums[member].items())
+        for (identity, _), flaw in flaws.items():
+            raise UsageError(f"{path} {flaw} ({identity}): rerun the command that trained it")
+        return arrays
+
+    @cached_property
+    def _checksums(self) -> defaultdict[str, dict[str, str]]:
+        """Those of the logits in each file, by identity."""
+        files: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for identity, record in self.records.items():
+            files[record["logits_file"]][identity] = record["logits_checksum"]
+        return files
+
+    @property
+    def manifest(self) -> Parts:
+        """What the hashes in the records stand for.
+
+        Raises:
+          UsageError: if it is damaged.
+        """
+        path = self.folder / MANIFEST
+        if not path.exists():
+            return {}
+        try:
+            return decode_manifest(read_bytes(path))
+        except (ValueError, RecursionError):
+            raise UsageError(f"{path} is damaged: rerun the command that made it") from None
+
+    def describe(self, parts: Mapping[str, Mapping[str, Any]]) -> None:
         """Add to the manifest what the hashes in the records stand for."""
-        path = self.folder / "manifest.json"
-        manifest = json.loads(path.read_text()) if path.exists() else {}
-        for part, described in parts.items():
-            manifest[part] = {**manifest.get(part, {}), **described}
-        text = json.dumps(manifest, indent=2, default=repr) + "\n"
-        _replace(path, lambda file: file.write(text.encode()))
-
-    def _logits_path(self, member: str) -> Path:
-        return self.folder / "logits" / f"{member}.npz"
+        path, known = self.folder / MANIFEST, self.manifest
+        merged = known | {part: {**known.get(part, {}), **new} for part, new in parts.items()}
+        data = encode_manifest(merged)
+        if data != read_bytes(path):
+            replace_file(path, lambda file: file.write(data))
 
 
 @cache
@@ -81,31 +123,3 @@ def versions() -> dict[str, str]:
 def json_float(value: SupportsFloat) -> float | None:
     """A float32 as the shortest decimal that reads back as it; None where it is not finite."""
     return float(str(np.float32(value))) if math.isfinite(value) else None
-
-
-def _read(path: Path) -> list[Record]:
-    """The whole lines of a file; what follows the last line break was torn off."""
-    text = path.read_text() if path.exists() else ""
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
-
-
-def _append(path: Path, text: str) -> None:
-    """Add whole lines behind the last whole line."""
-    path.touch()
-    with open(path, "r+b") as file:
-        end = file.read().rfind(b"\n") + 1
-        file.seek(end)
-        file.truncate()
-        file.write(text.encode())
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with open(part, "wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)

@@ -1,5 +1,7 @@
 """The records of a study as a frame, and the logits of its runs."""
 
+import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +11,8 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from experiments.engine.identity import identify
-from experiments.engine.records import Store
+from experiments.engine.lines import TORN, describe_flaws
+from experiments.engine.records import RECORDS, Store
 from experiments.engine.study import Cell, Study
 from pgeom.data.regimes import Regime
 
@@ -28,9 +31,13 @@ class TestLogits(NamedTuple):
 def read_frame(study: Study, folder: Path) -> pd.DataFrame:
     """The recorded runs of a study, one row per run, in the order of regimes, losses, seeds.
 
-    Whatever name a run was recorded under, it has the name and label of the study's loss.
+    Whatever name a run was recorded under, it has the name and label of the study's loss. Damaged
+    lines are left out with a warning that names them.
     """
-    records, identity, rows = Store(folder).records, identify(study), []
+    store, identity, rows = Store(folder), identify(study), []
+    records = store.records
+    for flaw in describe_flaws(line for line in store.lines if line.flaw != TORN):
+        warnings.warn(f"{folder / RECORDS}, {flaw}; left out", stacklevel=2)
     for cell in study.cells:
         for loss, key in zip(study.losses, identity.runs(cell), strict=True):
             if key in records:
@@ -66,4 +73,5 @@ def read_logits(study: Study, regime: Regime, folder: Path) -> TestLogits:
 
 def member_name(study: Study, member: str, cell: Cell) -> str:
     """The name of the file of a member's logits."""
-    return f"{study.dataset.name}_{cell.regime}_{cell.seed}_{member}"
+    safe = re.sub(r"[^\w.-]+", "-", study.dataset.name)  # it may be anything in a user's code
+    return f"{safe}_{cell.regime}_{cell.seed}_{member}.npz"

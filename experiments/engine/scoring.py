@@ -11,8 +11,9 @@ from jaxtyping import Array, Float, Int, Shaped
 
 from experiments.engine.cells import PreparedCell
 from experiments.engine.identity import StudyIdentity
+from experiments.engine.lines import Record
 from experiments.engine.measures import Fields
-from experiments.engine.records import Record, json_float
+from experiments.engine.records import json_float
 from experiments.engine.study import Study
 from pgeom.evaluation import calibration, metrics
 from pgeom.training.trainer import Trained

@@ -10,8 +10,9 @@
 (6, 12)
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from experiments.engine.measures import Measure
 from pgeom.data.datasets import Dataset
@@ -28,6 +29,20 @@ class Cell(NamedTuple):
     seed: int
 
 
+class Sources(NamedTuple):
+    """How a command line named the parts of a study, so that they can be found again.
+
+    Attributes:
+      dataset: the options of `load_dataset`.
+      model: the word of `--model`.
+      losses: by name, those of the user's own, as in `{"--generators": "my.py:cubic"}`.
+    """
+
+    dataset: Mapping[str, Any]
+    model: str
+    losses: Mapping[str, Mapping[str, str]]
+
+
 @dataclass(frozen=True)
 class Study:
     """Runs that one compiled program trains: every loss in every regime with every seed.
@@ -37,6 +52,7 @@ class Study:
       measure: what else to record of each run.
       timed: whether to train each run alone on one device and record its seconds.
       noisy_validation: whether validation labels have the noise of the regime, too.
+      sources: how a command line named its parts; None if it was made in Python.
     """
 
     name: str
@@ -49,6 +65,7 @@ class Study:
     measure: Measure | None = None
     timed: bool = False
     noisy_validation: bool = False
+    sources: Sources | None = None
 
     @property
     def cells(self) -> list[Cell]:

@@ -81,13 +81,17 @@ def make_studies(options: Options, losses: tuple[str, ...]) -> Studies:
 
 def train(studies: Studies, folder: Path, command: Command) -> None:
     """Train what is missing in the experiments' folders."""
-    command.train(*studies.noise.values(), folder=folder / "noise")
-    command.train(*studies.longtail, folder=folder / "longtail")
-    command.train(studies.robustness, folder=folder / "robustness")
-    command.train(*studies.ablation, folder=folder / "ablation")
+    groups: dict[str, list[Study]] = {
+        "noise": [*studies.noise.values()],
+        "longtail": [*studies.longtail],
+        "robustness": [studies.robustness],
+        "ablation": [*studies.ablation],
+        "lr_sensitivity": [],
+        "runtime": [studies.runtime],
+    }
     for study in studies.rates:
-        command.train(study, folder=folder / _rate_folder(studies, study))
-    command.train(studies.runtime, folder=folder / "runtime")
+        groups[_rate_folder(studies, study)].append(study)
+    command.train_in({folder / name: group for name, group in groups.items()})
 
 
 def read(studies: Studies, folder: Path) -> Results:

@@ -13,6 +13,7 @@ from rich.console import Console
 from experiments.engine import devices
 from pgeom.frontend import command_line
 from pgeom.frontend.errors import UsageError
+from pgeom.frontend.folders import require_writable
 from pgeom.frontend.names import choose_all
 from pgeom.training.settings import Training
 
@@ -40,8 +41,7 @@ def main(
     for name, value in (("seeds", seeds), ("epochs", epochs)):
         if value < 1:
             raise UsageError(f"--{name} must be at least 1, got {value}")
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"--out must be a folder, but {str(out)!r} is a file")
+    require_writable(out, option="--out")
     if set(parts) & set(NEEDS_TORCH) and importlib.util.find_spec("torch") is None:
         raise UsageError(
             f"{' and '.join(NEEDS_TORCH)} need PyTorch: pip install -e '.[bench]', or ask for "

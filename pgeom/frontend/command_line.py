@@ -20,6 +20,7 @@ import tyro
 from rich.console import Console
 
 from pgeom.frontend.errors import UsageError
+from pgeom.frontend.folders import require_writable
 
 BAD_INPUT, INTERRUPTED = 2, 130  # exit codes
 HELP_END = (
@@ -62,15 +63,16 @@ def run(
 
 
 def make_folder(path: Path, *, option: str) -> Path:
-    """The folder at `path`, made if it is missing.
+    """The folder at `path`, which can be written to, made if it is missing.
 
     Args:
       path: of the folder.
       option: the option that takes it, to begin the message with.
 
     Raises:
-      UsageError: if it cannot be made, as where a file is in the way.
+      UsageError: if it cannot be made or written to, as where a file is in the way.
     """
+    require_writable(path, option=option)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -20,7 +20,7 @@ FIELDS = {
     *("dataset", "regime", "loss", "seed", "accuracy", "balanced_accuracy", "nll", "brier", "ece"),
     *("temperature", "calibrated_nll", "calibrated_ece", "best_epoch", "stopped_epoch"),
     *("realised_noise_rate", "noise_transition", "diverged_epoch", "identity", "label"),
-    *("made_from", "versions"),
+    *("made_from", "versions", "device", "logits_file", "logits_checksum", "checksum"),
 }
 
 
@@ -48,7 +48,7 @@ def test_one_record_per_run_with_every_field(finished):
 def test_records_are_the_metrics_of_the_stored_logits(finished):
     record = next(r for r in lines(finished) if r["loss"] == "gce" and r["seed"] == 1)
     (path,) = (finished / "logits").glob(f"breast-cancer_{record['regime']}_1_*.npz")
-    arrays = Store(finished).logits(path.stem)
+    arrays = Store(finished).logits(path.name)
     logits, labels = arrays[record["identity"]], arrays["labels"]
     assert record["nll"] == pytest.approx(float(metrics.nll(logits, labels)), rel=1e-5)
     assert record["accuracy"] == pytest.approx(np.mean(logits.argmax(1) == labels), abs=1e-6)

@@ -92,7 +92,8 @@ def test_own_values_appear_everywhere_by_label(values, legends, tmp_path, capsys
     assert {record["label"] for record in records} == {"CE", LABEL}
     assert {record["dataset"] for record in records} == {"blobs"}
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert list(manifest["model"].values()) == ["Linear(inputs=4, classes=3)"]
+    (described,) = manifest["model"].values()
+    assert described == {"value": "Linear(inputs=4, classes=3)", "source": "toy"}
     performance, _, significance = (
         (tmp_path / "tables-blobs.md").read_text().partition("against CE")
     )

@@ -150,5 +150,5 @@ def test_a_folder_is_made_unless_a_file_is_in_the_way(tmp_path):
     assert make_folder(tmp_path / "a", option="--out").is_dir()
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "inside"):
-        with pytest.raises(UsageError, match=r"^--out: cannot make the folder '"):
+        with pytest.raises(UsageError, match=r"^--out must be a folder, but '.*file' is a file"):
             make_folder(path, option="--out")

@@ -102,7 +102,10 @@ def command(monkeypatch):
         (["--generator", "my_generators:quits", "--classes", "3"], "raised SystemExit"),
         (["--generator", "my_generators:cubic", "--classes", "1"], "at least 2"),
         (["--generator", "my_generators:cubic", "--only", "regret"], "no meaning"),
-        (["--figures", "my_generators.py/figures"], "--figures: cannot make the folder"),
+        (
+            ["--figures", "my_generators.py/figures"],
+            "--figures must be a folder, but 'my_generators.py'",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_code_two(command, arguments, says, folder, capsys):

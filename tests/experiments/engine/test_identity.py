@@ -149,7 +149,8 @@ def test_names_comments_and_order_do_not_count():
 
 def test_the_manifest_says_what_the_hashes_stand_for():
     parts, identity = describe(BASE), identify(BASE)
-    assert parts["loss"][identity.losses[0]] == {"name": "gce", "constants": {"q": 0.7}}
+    gce = {"name": "gce", "constants": {"q": 0.7}, "source": None}
+    assert parts["loss"][identity.losses[0]] == gce
     assert parts["training"][identity.parts["training"]]["epochs"] == 45
     assert parts["dataset"][identity.parts["dataset"]]["name"] == "breast-cancer"
 

@@ -1,0 +1,95 @@
+"""Damage in a folder of records: found by checksums, named, and set aside.
+
+What is damaged is moved to the folder `damaged`. A run without a sound line and sound logits is
+then missing, and the next command that needs it trains it again.
+"""
+
+import os
+from collections import defaultdict
+from itertools import count
+from pathlib import Path
+
+from experiments.engine.disk import PART, append, one_line_errors, read_bytes, replace_file
+from experiments.engine.lines import Line, Record, describe_flaws, mark_repeated, parse_each
+from experiments.engine.logits import Run, read_logits, write_logits
+from experiments.engine.manifest import decode_manifest
+from experiments.engine.records import LOGITS, MANIFEST, RECORDS
+
+DAMAGED = "damaged"  # the folder
+
+
+def set_damage_aside(folder: Path) -> list[str]:
+    """Take out of a folder what is damaged; only for the process that has claimed the folder.
+
+    Returns:
+      One line per kind of damage, which names the file and the lines.
+    """
+    _remove_unfinished(folder)
+    found = parse_each(read_bytes(folder / RECORDS))
+    lines = mark_repeated(_check_logits(folder, found))
+    notes = [f"{folder / RECORDS}, {flaw}" for flaw in describe_flaws(lines)]
+    if notes:
+        bad = (line.text.removesuffix(b"\n") + b"\n" for line in lines if line.flaw)
+        append(folder / DAMAGED / RECORDS, b"".join(bad))
+        sound = b"".join(line.text for line in lines if not line.flaw)
+        replace_file(folder / RECORDS, lambda file: file.write(sound))
+    notes = [f"{note}; set aside in {folder / DAMAGED}" for note in notes]
+    return notes + _check_manifest(folder, expected=bool(found))
+
+
+def _check_logits(folder: Path, lines: list[Line]) -> list[Line]:
+    """The lines, with a flaw for each without sound logits; damaged files are set aside."""
+    files = {path.name: path for path in (folder / LOGITS).glob("*.npz")}
+    runs: defaultdict[str, list[Run]] = defaultdict(list)
+    for line in lines:
+        if not line.flaw:
+            runs[line.record["logits_file"]].append(_run(line.record))
+    flaws: dict[tuple[str, Run], str] = {}
+    for name, those in runs.items():
+        path = files.get(name)  # what a record names is looked up, and never made a path
+        arrays, wrong = read_logits(path, those)
+        if path is not None and any(identity not in arrays for identity, _ in wrong):
+            _set_file_aside(folder, path)
+            if arrays:
+                write_logits(path, arrays)
+        flaws |= {(name, run): f"{LOGITS}/{name} {flaw}" for run, flaw in wrong.items()}
+    return [line if line.flaw else _mark(line, flaws) for line in lines]
+
+
+def _mark(line: Line, flaws: dict[tuple[str, Run], str]) -> Line:
+    flaw = flaws.get((line.record["logits_file"], _run(line.record)), "")
+    return line._replace(record={}, flaw=flaw) if flaw else line
+
+
+def _run(record: Record) -> Run:
+    return record["identity"], record["logits_checksum"]
+
+
+def _check_manifest(folder: Path, *, expected: bool) -> list[str]:
+    """Set a damaged manifest aside: commands describe their runs anew."""
+    path = folder / MANIFEST
+    if not path.exists():
+        return [f"{path} is missing; it is written again"] * expected
+    try:
+        decode_manifest(read_bytes(path))
+    except (ValueError, RecursionError):
+        _set_file_aside(folder, path)
+        return [f"{path} does not match its checksum; set aside in {folder / DAMAGED}"]
+    return []
+
+
+def _set_file_aside(folder: Path, path: Path) -> None:
+    """Move a file to the folder `damaged`, under a name that is free there."""
+    with one_line_errors("set aside", path):
+        aside = folder / DAMAGED
+        aside.mkdir(exist_ok=True)
+        names = (f"{path.stem}{f'-{n}' * (n > 1)}{path.suffix}" for n in count(1))
+        os.rename(path, next(aside / name for name in names if not (aside / name).exists()))
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove what a process that was killed had not yet put in its place."""
+    for path in (folder / RECORDS, folder / MANIFEST, *(folder / LOGITS).glob("*.npz.part")):
+        unfinished = path if path.suffix == PART else path.with_name(path.name + PART)
+        with one_line_errors("remove", unfinished):
+            unfinished.unlink(missing_ok=True)

@@ -1,0 +1,69 @@
+"""Files written so that a crash leaves the old content or the new, with errors in one line."""
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from pgeom.frontend.errors import UsageError
+
+KEPT = "finished runs are kept, rerun to resume"
+PART = ".part"  # ends the name of a file that is being written
+
+
+@contextmanager
+def one_line_errors(action: str, path: Path, advice: str = KEPT) -> Generator[None, None, None]:
+    """Raise what the operating system refuses inside as a UsageError.
+
+    Args:
+      action: what is tried, as in "write".
+      path: of the file or folder.
+      advice: what the message ends with.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UsageError(f"cannot {action} {str(path)!r}: {reason}; {advice}") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, which is empty where there is none."""
+    with one_line_errors("read", path, "nothing is changed"):
+        return path.read_bytes() if path.exists() else b""
+
+
+def append(path: Path, data: bytes) -> None:
+    """Add lines to a file, behind a torn one if need be; they are on the disk on return."""
+    with one_line_errors("write", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "a+b") as file:
+            _write(file, lambda file: file.write(_line_break(file) + data))
+
+
+def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Replace a file as a whole by what `write` writes to the open file that it is given."""
+    part = path.with_name(path.name + PART)
+    with one_line_errors("write", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(part, "wb") as file:
+                _write(file, write)
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _line_break(file: BinaryIO) -> bytes:
+    """What separates the last line from another."""
+    if not file.tell():
+        return b""
+    file.seek(-1, os.SEEK_END)
+    return b"" if file.read() == b"\n" else b"\n"
+
+
+def _write(file: BinaryIO, write: Callable[[BinaryIO], object]) -> None:
+    write(file)
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,150 @@
+"""A recorded run as a study of its own, from what its record and the manifest say of it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from experiments.engine.identity import SCORES, TIMED, identify
+from experiments.engine.lines import Record
+from experiments.engine.manifest import Parts
+from experiments.engine.measures import Measure
+from experiments.engine.own_losses import GENERATORS, LOSSES, load_once
+from experiments.engine.own_models import make_model
+from experiments.engine.records import Store, versions
+from experiments.engine.study import Cell, Study
+from pgeom.data import datasets
+from pgeom.data.dataset import Dataset
+from pgeom.data.regimes import Regime
+from pgeom.frontend.errors import UsageError
+from pgeom.losses import catalogue
+from pgeom.losses.own import generator_loss, plain_loss
+from pgeom.losses.spec import LossSpec
+from pgeom.training.early_stopping import Rule
+from pgeom.training.settings import Optimiser, Training
+
+SHOWN = 4  # identities in a message
+
+
+def find_record(store: Store, prefix: str) -> Record:
+    """The record of the run whose identity begins with `prefix`, or a UsageError."""
+    if not store.records:
+        raise UsageError(f"there are no records in {str(store.folder)!r}")
+    found = sorted(identity for identity in store.records if identity.startswith(prefix))
+    if not found:
+        raise UsageError(f"no run in {str(store.folder)!r} has an identity like {prefix!r}")
+    if len(found) > 1:
+        some = ", ".join(found[:SHOWN]) + " …" * (len(found) > SHOWN)
+        raise UsageError(f"{prefix!r} begins the identities of {len(found)} runs: {some}")
+    return store.records[found[0]]
+
+
+def rebuild_study(record: Record, manifest: Parts, measures: Mapping[str, Measure]) -> Study:
+    """The study of one run, whose parts have the hashes of the record.
+
+    Args:
+      record: of the run.
+      manifest: of its folder.
+      measures: those that studies may have, by name.
+
+    Raises:
+      UsageError: in one line, if a part cannot be found again or has changed.
+    """
+    parts = {
+        part: _described(manifest, part, record)
+        for part in ("dataset", "model", "training", "measure", "loss")
+    }
+    dataset, measure = _load_dataset(parts["dataset"], record), parts["measure"]
+    if measure not in (TIMED, SCORES, *measures):
+        raise UsageError(f"the measure {measure!r} was made in Python, and cannot be found again")
+    study = Study(
+        name="replay",
+        dataset=dataset,
+        regimes=(Regime.parse(record["regime"]),),
+        seeds=(record["seed"],),
+        losses=_candidates(parts["loss"], record),
+        model=make_model(_source(parts["model"], "model"), dataset),
+        training=_read_training(parts["training"]),
+        measure=measures.get(measure),
+        timed=measure == TIMED,
+        noisy_validation=record["made_from"].get("validation") == "noisy",
+    )
+    return _require_same(study, record)
+
+
+def _described(manifest: Parts, part: str, record: Record) -> Any:
+    described = manifest.get(part, {}).get(record["made_from"][part])
+    if described is None:
+        raise UsageError(
+            f"the manifest does not describe the {part} of run {record['identity']}: "
+            "rerun the command that trained it"
+        )
+    return described
+
+
+def _source(described: Mapping[str, Any], part: str) -> Any:
+    if described["source"] is None:
+        raise UsageError(f"the {part} of this run was made in Python, and cannot be found again")
+    return described["source"]
+
+
+def _load_dataset(described: Mapping[str, Any], record: Record) -> Dataset:
+    dataset = datasets.load(**_source(described, "dataset"))
+    pairs = record["made_from"].get("noise_map")
+    if pairs is None:
+        return dataset
+    words = (pair.split(":") for pair in pairs.split())
+    moved = {int(origin): int(target) for origin, target in words}
+    targets = tuple(moved.get(label, label) for label in range(dataset.num_classes))
+    return replace(dataset, noise_map=targets)
+
+
+def _read_training(described: Mapping[str, Any]) -> Training:
+    settings: dict[str, Any] = dict(described)
+    settings["stopping"] = Rule(*settings["stopping"])
+    settings["optimiser"] = Optimiser(**settings["optimiser"])
+    return Training(**settings)
+
+
+def _candidates(described: Mapping[str, Any], record: Record) -> tuple[LossSpec, ...]:
+    """The losses that the recorded one may be: the user's own, or variants of the catalogue's."""
+    constants, source = described["constants"], described["source"]
+    if source is None:
+        known = catalogue.LOSSES.values()
+        specs = [
+            replace(spec, constants=constants)
+            for spec in known
+            if spec.constants.keys() == constants.keys()
+        ]
+    elif GENERATORS in source:
+        function = load_once(source[GENERATORS], option=GENERATORS)
+        specs = [generator_loss(function, record["loss"], **constants)]
+    else:
+        specs = [plain_loss(load_once(source[LOSSES], option=LOSSES), record["loss"])]
+    return tuple(replace(spec, name=record["loss"], label=record["label"]) for spec in specs)
+
+
+def _require_same(study: Study, record: Record) -> Study:
+    """The study with the one loss that has the recorded hash, if all other parts have theirs."""
+    identity, made_from = identify(study), record["made_from"]
+    now = identity.cell_parts(Cell(study.regimes[0], study.seeds[0]))
+    # precision first: the hashes of other parts change with it
+    changed = [
+        part for part in sorted(now, key="precision".__ne__) if now[part] != made_from.get(part)
+    ]
+    same = [k for k, key in enumerate(identity.losses) if key == made_from["loss"]]
+    for part in changed or ["loss"] * (not same):
+        raise UsageError(
+            f"the {part} of run {record['identity']} is not the recorded one, or computes another "
+            f"thing now{_other_versions(record)}"
+        )
+    return replace(study, losses=(study.losses[same[0]],))
+
+
+def _other_versions(record: Record) -> str:
+    now = versions()
+    changed = [
+        f"{name} was {then}, is {now.get(name)}"
+        for name, then in record["versions"].items()
+        if then != now.get(name)
+    ]
+    return "".join(f"; {change}" for change in changed)

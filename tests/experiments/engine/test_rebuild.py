@@ -1,0 +1,210 @@
+"""A run is found again from its record and manifest, or one line says why not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments import ablation, longtail, lr_sensitivity, robustness, runtime
+from experiments.engine import own_losses
+from experiments.engine.identity import describe, identify
+from experiments.engine.manifest import decode_manifest, encode_manifest
+from experiments.engine.options import Options, make_study
+from experiments.engine.rebuild import find_record, rebuild_study
+from experiments.engine.records import Store, versions
+from experiments.engine.study import Cell
+from experiments.replay import MEASURES
+from pgeom.data import datasets
+from pgeom.frontend.errors import UsageError
+from pgeom.losses.proper import brier
+from pgeom.losses.spec import LossSpec, from_logits
+
+FILE = """
+import flax.linen as nn
+import jax.numpy as jnp
+
+def cubic(p):
+    return jnp.sum(p**3)
+
+def squared(logits, labels):
+    return jnp.take_along_axis(logits, labels[:, None], axis=1)[:, 0] ** 2
+
+class Net(nn.Module):
+    classes: int
+
+    @nn.compact
+    def __call__(self, x, train):
+        return nn.Dense(self.classes)(x)
+"""
+ONE = {"regimes": ("clean",), "losses": ("ce",)}
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    """The user's files, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(FILE)
+    rows = [f"{k % 7},{k % 11},{('cat', 'dog', 'rat')[k % 3]}" for k in range(90)]
+    (tmp_path / "pets.csv").write_text("\n".join(["a,b,pet", *rows, ",5,cat", ""]))
+    own_losses.load_once.cache_clear()
+    yield tmp_path
+    own_losses.load_once.cache_clear()
+
+
+def small(**options):
+    return make_study("test", Options(seeds=("7,",), **options), "breast-cancer", **ONE)
+
+
+def pets(regime):
+    options = Options(target="pet", impute=True, noise_map=("cat:dog",), validation="noisy")
+    return make_study("test", options, "pets.csv", regimes=(regime,), losses=("gce",))
+
+
+STUDIES = {
+    "noise": lambda: make_study("noise", Options(), "digits"),
+    "long tail": lambda: longtail.make_studies(Options(), ())[1],
+    "terms": lambda: ablation.make_studies(Options())[0],
+    "annealing": lambda: ablation.make_studies(Options())[1],
+    "rate": lambda: lr_sensitivity.vary_rate(small())[2],
+    "perturbations": lambda: robustness.make_probed(Options(), ("hpg",)),
+    "seconds": lambda: runtime.make_timed(Options(), ("ce",)),
+    "epochs": lambda: small(epochs=3),
+    "file": lambda: pets("asymmetric-40"),
+    "generator": lambda: small(generators=("mine.py:cubic",)),
+    "unmatched": lambda: small(generators=("mine.py:cubic",), no_match=True),
+    "own loss": lambda: small(own_losses=("mine.py:squared",)),
+    "cnn": lambda: make_study("test", Options(model="cnn"), "digits", **ONE),
+    "own model": lambda: small(model="mine.py:Net"),
+}
+
+
+def recorded(study, place=-1):
+    """What a record of a study says of one of its runs, and the manifest beside it."""
+    identity, cell, loss = identify(study), study.cells[-1], study.losses[place]
+    made_from = {**identity.cell_parts(cell), "loss": identity.losses[place]}
+    record = {
+        "identity": identity.runs(cell)[place],
+        "made_from": made_from,
+        "regime": str(cell.regime),
+        "seed": cell.seed,
+        "loss": loss.name,
+        "label": loss.label,
+        "versions": versions(),
+    }
+    return record, decode_manifest(encode_manifest(describe(study)))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_run_of_every_study_is_found_again(name):
+    study = STUDIES[name]()
+    for place, loss in enumerate(study.losses):
+        record, manifest = recorded(study, place)
+        again = rebuild_study(record, manifest, MEASURES)
+        cell = Cell(again.regimes[0], again.seeds[0])
+        assert identify(again).runs(cell) == [record["identity"]]
+        assert [(one.name, one.label) for one in again.losses] == [(loss.name, loss.label)]
+
+
+def edit(word, other):
+    def change(folder):
+        path = folder / "mine.py"
+        path.write_text(path.read_text().replace(word, other))
+
+    return change
+
+
+def edit_pets(folder):
+    path = folder / "pets.csv"
+    path.write_text(path.read_text().replace("1,2", "1,3", 1))
+
+
+CHANGES = {
+    "generator": ("generator", edit("p**3", "p**4"), "the loss of run .* is not the recorded one"),
+    "loss": ("own loss", edit("** 2", "** 4"), "the loss of run .* is not the recorded one"),
+    "model": ("own model", edit("(x)", "(x + 1)"), "the model of run .* is not the recorded one"),
+    "renamed": ("generator", edit("cubic", "cube"), "'mine.py' has no 'cubic'; did you mean"),
+    "data": ("file", edit_pets, "the dataset of run .* is not the recorded one"),
+    "no data": ("file", lambda f: (f / "pets.csv").unlink(), "there is no file 'pets.csv'"),
+    "no file": ("own loss", lambda f: (f / "mine.py").unlink(), "there is no file 'mine.py'"),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_what_has_changed_since_is_named_in_one_line(case, files):
+    name, change, message = CHANGES[case]
+    record, manifest = recorded(STUDIES[name]())
+    change(files)
+    own_losses.load_once.cache_clear()
+    with pytest.raises(UsageError, match=message) as error:
+        rebuild_study(record, manifest, MEASURES)
+    assert "\n" not in str(error.value)
+
+
+def test_other_versions_are_named_beside_it():
+    record, manifest = recorded(small())
+    record["made_from"]["loss"] = "0" * 16
+    manifest["loss"]["0" * 16] = {"name": "ce", "constants": {}, "source": None}
+    record["versions"] = {**versions(), "jax": "0.8.1"}
+    with pytest.raises(UsageError, match=r"the loss of run .*; jax was 0\.8\.1, is \d"):
+        rebuild_study(record, manifest, MEASURES)
+
+
+def test_another_precision_is_named_as_such():
+    record, manifest = recorded(small())
+    record["made_from"] |= {"precision": "float64, default products"}
+    with pytest.raises(UsageError, match="the precision of run"):
+        rebuild_study(record, manifest, MEASURES)
+
+
+def own_dataset():
+    rng = np.random.default_rng(0)
+    data = datasets.from_arrays("blobs", rng.normal(size=(60, 30)), np.arange(60) % 2)
+    return replace(small(), dataset=data, sources=None)
+
+
+def own_loss():
+    spec = LossSpec("mine", "Mine", "Own", from_logits(lambda z, y, k: k * brier(z, y)), {"k": 2.0})
+    return replace(small(), losses=(spec,))
+
+
+def own_measure():
+    study = robustness.make_probed(Options(), ("ce",))
+    return replace(study, measure=replace(study.measure, name="mine"))
+
+
+IN_PYTHON = {
+    "dataset": (own_dataset, "the dataset of this run was made in Python"),
+    "measure": (own_measure, "the measure 'mine' was made in Python"),
+    "loss": (own_loss, "the loss of run .* is not the recorded one"),
+}
+
+
+@pytest.mark.parametrize("part", IN_PYTHON)
+def test_what_no_command_line_named_is_named(part):
+    make, message = IN_PYTHON[part]
+    with pytest.raises(UsageError, match=message):
+        rebuild_study(*recorded(make()), MEASURES)
+
+
+def test_a_manifest_without_the_run_says_so():
+    record, manifest = recorded(small())
+    del manifest["training"]
+    with pytest.raises(UsageError, match="does not describe the training of run"):
+        rebuild_study(record, manifest, MEASURES)
+
+
+def test_a_run_is_found_by_the_beginning_of_its_identity(tmp_path):
+    store = Store(tmp_path / "out")
+    with pytest.raises(UsageError, match="there are no records in"):
+        find_record(store, "a")
+    identities = ["ab1", "ab2", "ab3", "ab4", "ab5", "c"]
+    labels = {"labels": np.arange(2), **{name: np.ones((2, 2)) for name in identities}}
+    store.add("m.npz", [{"identity": name} for name in identities], labels)
+    assert find_record(store, "ab3")["identity"] == "ab3"
+    assert find_record(store, "c")["identity"] == "c"
+    with pytest.raises(
+        UsageError, match=r"'ab' begins the identities of 5 runs: ab1, ab2, ab3, ab4 …$"
+    ):
+        find_record(store, "ab")
+    with pytest.raises(UsageError, match=r"no run in .* has an identity like 'x'"):
+        find_record(store, "x")

@@ -81,15 +81,16 @@ def make_grids(frame: pd.DataFrame) -> list:
 
 
 def show(studies: list[Study], command: Command) -> list[Path]:
-    """Print the tables and write them and the figure, all from records."""
+    """Write the figure and the tables and print the latter, all from records."""
     from experiments import figures
     from experiments.tables.grid import publish
     from experiments.tables.summary import summarise
 
     frame, page = read_places(studies, command.out), command.out / "tables-ablation.md"
     summary = summarise(frame, ("accuracy", "nll"), by=("place", "loss"))
+    drawn = figures.ablations(frame, families(), command.out / "ablations")
     publish(make_grids(frame), summary, page, command.console, command.json)
-    return [page, *figures.ablations(frame, families(), command.out / "ablations")]
+    return [page, *drawn]
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def main(
 
 
 def show(study: Study, command: Command) -> list[Path]:
-    """Print the table and write it and the figure, all from records."""
+    """Write the figure and the table and print the latter, all from records."""
     from experiments import figures
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
@@ -38,9 +38,9 @@ def show(study: Study, command: Command) -> list[Path]:
 
     frame, page = read_frame(study, command.out), command.out / "tables-calibration.md"
     summary = summarise(frame, tuple(METRICS))
+    drawn = figures.calibration(frame, figures.legend(study.losses), command.out / "calibration")
     publish([temperature_scaling(frame)], summary, page, command.console, command.json)
-    legend = figures.legend(study.losses)
-    return [page, *figures.calibration(frame, legend, command.out / "calibration")]
+    return [page, *drawn]
 
 
 if __name__ == "__main__":

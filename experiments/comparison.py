@@ -45,7 +45,7 @@ def make_studies(options: Options) -> list[tuple[Study, str]]:
 
 
 def show(studies: list[tuple[Study, str]], records: Path, command: Command) -> list[Path]:
-    """Print the tables and write them, from records."""
+    """Write the tables and print them, from records."""
     import pandas as pd
 
     from experiments.engine.results import read_frames

@@ -57,7 +57,7 @@ def make_studies(
 
 
 def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
-    """Print the tables and write them and the figure, all from records."""
+    """Write the figure and the tables and print the latter, all from records."""
     import pandas as pd
 
     from experiments import figures
@@ -75,10 +75,11 @@ def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
     summary = pd.concat(
         summarise(frame, tuple(METRICS)).assign(stopping=name) for name, frame in frames.items()
     )
+    legend, chance = figures.legend(studies[0].losses), 1 / studies[0].dataset.num_classes
+    drawn = figures.longtail(frames, legend, chance, command.out / "longtail")
     page = command.out / "tables-longtail.md"
     publish([*grids, tests], summary, page, command.console, command.json)
-    legend, chance = figures.legend(studies[0].losses), 1 / studies[0].dataset.num_classes
-    return [page, *figures.longtail(frames, legend, chance, command.out / "longtail")]
+    return [page, *drawn]
 
 
 if __name__ == "__main__":

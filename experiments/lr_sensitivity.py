@@ -48,7 +48,7 @@ def vary_rate(study: Study) -> tuple[Study, ...]:
 
 
 def show(studies: tuple[Study, ...], command: Command) -> list[Path]:
-    """Print the table and write it and the figure, all from records."""
+    """Write the figure and the table and print the latter, all from records."""
     from experiments import figures
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
@@ -58,9 +58,10 @@ def show(studies: tuple[Study, ...], command: Command) -> list[Path]:
         {study.training.learning_rate: read_frame(study, command.out) for study in studies}
     )
     grid = selection_table(counts, studies[0].dataset.name)
+    drawn = figures.lr_sensitivity(counts, command.out / "lr-sensitivity")
     page = command.out / "tables-lr-sensitivity.md"
     publish([grid], counts.reset_index(), page, command.console, command.json)
-    return [page, *figures.lr_sensitivity(counts, command.out / "lr-sensitivity")]
+    return [page, *drawn]
 
 
 if __name__ == "__main__":

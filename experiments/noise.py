@@ -36,7 +36,7 @@ def main(
 
 
 def show(study: Study, command: Command) -> list[Path]:
-    """Print the tables and write them and the figures, all from records."""
+    """Write the figures and the tables and print the latter, all from records."""
     # here and not above: a mistake in the command line should not wait for them
     from experiments import figures
     from experiments.engine.results import read_frame, read_logits
@@ -48,12 +48,12 @@ def show(study: Study, command: Command) -> list[Path]:
     titles = {str(regime): f"{name}, {regime}" for regime in study.regimes}
     grids = [performance(frame, title, regime) for regime, title in titles.items()]
     grids += [significance(frame, title, regime) for regime, title in titles.items()]
-    page = out / f"tables-{name}.md"
-    publish(grids, summarise(frame).assign(dataset=name), page, command.console, command.json)
     legend, noisiest = figures.legend(study.losses), noisiest_regime(study.regimes)
     written = figures.noise_accuracy(frame, legend, out / f"noise-accuracy-{name}")
     logits = read_logits(study, noisiest, out)
     written += figures.reliability(logits, legend, out / f"reliability-{name}-{noisiest}")
+    page = out / f"tables-{name}.md"
+    publish(grids, summarise(frame).assign(dataset=name), page, command.console, command.json)
     return [page, *written]
 
 

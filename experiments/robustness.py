@@ -112,18 +112,19 @@ def make_grids(frame) -> list:
 
 
 def show(study: Study, command: Command) -> list[Path]:
-    """Print the tables and write them and the figures, all from records."""
+    """Write the figures and the tables and print the latter, all from records."""
     from experiments import figures
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
     from experiments.tables.summary import summarise
 
     frame, out = read_frame(study, command.out), command.out
+    legend = figures.legend(study.losses)
+    drawn = figures.natural_corruption(frame, legend, NATURAL, out / "natural-corruption")
+    drawn += figures.attacks(frame, legend, out / "attacks")
     page, fields = out / "tables-robustness.md", (*NATURAL, *ATTACKS, "input_gradient_norm")
     publish(make_grids(frame), summarise(frame, fields), page, command.console, command.json)
-    legend = figures.legend(study.losses)
-    written = figures.natural_corruption(frame, legend, NATURAL, out / "natural-corruption")
-    return [page, *written, *figures.attacks(frame, legend, out / "attacks")]
+    return [page, *drawn]
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def make_timed(options: Options, losses: tuple[str, ...], dataset: str = "digits
 
 
 def show(study: Study, command: Command) -> list[Path]:
-    """Print the table and write it, from records."""
+    """Write the table and print it, from records."""
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
     from experiments.tables.summary import performance, summarise

@@ -9,13 +9,17 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
+from rich.text import Text
 
-from pgeom.frontend import command_line, loading
+from pgeom import environment
+from pgeom.frontend import command_line, loading, output
 from pgeom.frontend.errors import UsageError
+from pgeom.frontend.writing import write_text
 from proofs_numeric import check_table, runner, user_generator
 from proofs_numeric.check_table import Results
 
 GENERATOR_CLASSES = (2, 3, 10)
+COLUMNS = 100  # at most, of what is printed
 
 
 def main(
@@ -23,6 +27,8 @@ def main(
     classes: Annotated[tuple[int, ...], tyro.conf.arg(metavar="K…")] = (),
     generator: Annotated[str, tyro.conf.arg(metavar="SOURCE:FUNCTION")] = "",
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
+    verbose: tyro.conf.FlagCreatePairsOff[bool] = False,
     json: tyro.conf.FlagCreatePairsOff[bool] = False,
 ) -> int:
     """Check every claim of the paper: search for violations, show where bounds are attained.
@@ -39,24 +45,33 @@ def main(
         module:function or path/to/file.py:function.
       figures: Also draw the paper's theory figures into this folder, as PNG and PDF. To draw
         without checking: python -m proofs_numeric.proof_figures DIR.
+      out: Also write everything to this folder, as proofs.md and proofs.json.
+      verbose: Print where the worst case of each claim was found, too.
       json: Print JSON on standard output, and nothing else there.
     """
     progress = command_line.make_console(stderr=True)
-    folder = command_line.make_folder(figures, option="--figures") if figures else None
+    environment.count_devices()
+    for folder, option in ((figures, "--figures"), (out, "--out")):
+        if folder is not None:
+            command_line.make_folder(folder, option=option)
     if generator:
         results, notes = _check_generator(generator, only, classes, progress)
     else:
         results, notes = runner.run(runner.plan_jobs(only, classes), progress), []
-    if folder is not None:
+    if figures is not None:
         from proofs_numeric import proof_figures  # matplotlib only where it is needed
 
         with progress.status("figures"):
-            notes += [f"wrote {path}" for path in proof_figures.draw(folder)]
+            notes += [f"wrote {path}" for path in proof_figures.draw(figures)]
+    everything = check_table.to_json(results) | {"notes": notes}
+    text = json_format.dumps(everything, ensure_ascii=False)
+    if out is not None:
+        write_text(out / "proofs.json", f"{text}\n")
+        write_text(out / "proofs.md", check_table.to_markdown(results, notes))
     if json:
-        everything = check_table.to_json(results) | {"notes": notes}
-        print(json_format.dumps(everything, ensure_ascii=False))
+        print(text, file=output.results())
     else:
-        _print(results, notes)
+        _print(results, notes, verbose)
     return 0 if check_table.all_hold(results) else 1
 
 
@@ -66,26 +81,21 @@ def _check_generator(
     """The checks of a user's generator by number of classes, and notes about those that fail."""
     if only:
         raise UsageError("--only: has no meaning with --generator, which has checks of its own")
-    runner.refuse_too_few(classes)
+    runner.check_classes(classes)
     F, results, notes = loading.load(spec, option="--generator"), {}, []
-    with progress.status(spec):
+    with progress.status(Text(spec)):
         for K in classes or GENERATOR_CLASSES:
             results[f"{spec}, K = {K}"], failures = user_generator.checks(F, K, spec)
             notes += failures
     return results, notes
 
 
-def _print(results: Results, notes: list[str]) -> None:
+def _print(results: Results, notes: list[str], verbose: bool) -> None:
     console = command_line.make_console()
-    console.print(check_table.to_table(results))
-    for claim, ratio in check_table.median_sharpness(results).items():
-        console.print(f"median sharp/paper {ratio:.3f}  {claim}", highlight=False, markup=False)
-    for note in notes:
-        console.print(note, highlight=False, markup=False, soft_wrap=True)
-    verdicts = [check.holds for checks in results.values() for check in checks]
-    failed = verdicts.count(False)
-    verdict = "all hold" if failed == 0 else f"{failed} FAIL"
-    console.print(f"{len(verdicts)} checks: {verdict}", highlight=False)
+    console.width = min(console.width, COLUMNS)
+    console.print(check_table.to_rich(results, verbose=verbose))
+    for line in ("", *notes, check_table.summary(results)):
+        console.print(line)
 
 
 if __name__ == "__main__":

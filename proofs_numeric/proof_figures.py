@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from matplotlib.axes import Axes
-from rich.console import Console
 
+from pgeom import environment
 from pgeom.compilation import quick_jit
 from pgeom.data.regimes import Regime
-from pgeom.frontend import command_line, figure_style
+from pgeom.frontend import command_line, figure_style, output
 from pgeom.frontend.figure_style import BLUE, GREEN, GREY, ORANGE, RED
 from pgeom.geometry import bounds, curvature, displacement
 from pgeom.geometry.bregman import bregman_divergence, bregman_score
@@ -44,10 +44,11 @@ def main(folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DI
       folder: Where to draw them, as PNG and PDF; made if it is missing.
     """
     command_line.make_folder(folder, option="DIR")
-    with Console(stderr=True).status("figures"):
+    environment.count_devices()
+    with command_line.make_console(stderr=True).status("figures"):
         paths = draw(folder)
     for path in paths:
-        print(f"wrote {path}")
+        print(f"wrote {path}", file=output.results())
 
 
 def draw(folder: Path) -> list[Path]:

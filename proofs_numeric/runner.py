@@ -10,17 +10,17 @@ margin 100
 import gc
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
-from pathlib import Path
+from concurrent.futures import as_completed
 from typing import NamedTuple
 
 import jax
 from rich.console import Console
 from rich.progress import Progress
 
+from pgeom import environment
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
+from pgeom.frontend.processes import worker_pool
 from proofs_numeric import (
     contamination,
     curvature,
@@ -38,6 +38,7 @@ from proofs_numeric.experiment_metrics import dataset_classes
 
 CLASSES = (2, 3, 10, 100)
 MANY = 32  # classes, beyond which only the cheap claims are checked
+MOST = 1000  # classes, for which a check takes more than a gigabyte
 WORKERS = min(4, os.cpu_count() or 1)
 
 
@@ -86,7 +87,7 @@ def plan_jobs(only: tuple[str, ...], classes: tuple[int, ...]) -> list[Job]:
       classes: numbers of classes, or none for `CLASSES` and those of the datasets.
     """
     names = choose_all("claim", only, CLAIMS)
-    refuse_too_few(classes)
+    check_classes(classes)
     jobs = [
         Job(name, K, CLAIMS[name].checks)
         for name in names
@@ -114,11 +115,13 @@ def _plan_capm(names: tuple[str, ...]) -> list[Job]:
     ]
 
 
-def refuse_too_few(classes: tuple[int, ...]) -> None:
-    """Refuse fewer than two classes."""
+def check_classes(classes: tuple[int, ...]) -> None:
+    """Refuse fewer than two classes, and so many that a check would take gigabytes."""
     for K in classes:
         if K < 2:
             raise UsageError(f"--classes: the number of classes must be at least 2, got {K}")
+        if K > MOST:
+            raise UsageError(f"--classes: the number of classes must be at most {MOST}, got {K}")
 
 
 def configure() -> None:
@@ -127,11 +130,9 @@ def configure() -> None:
     Tracing makes many objects and leaves little garbage, so that it is collected less often.
     """
     gc.set_threshold(100_000)
-    jax.config.update("jax_enable_x64", True)
+    environment.fix_numbers(x64=True)
+    environment.use_cache(min_seconds=0.2)
     jax.config.update("jax_disable_most_optimizations", True)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pgeom" / "jax"
-    jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 def run(jobs: list[Job], console: Console) -> dict[str, list[Check]]:
@@ -158,7 +159,7 @@ def _complete(jobs: list[Job]) -> Iterator[tuple[Job, list[Check]]]:
     if len(jobs) == 1 or WORKERS == 1:
         yield from ((job, job.checks(job.K)) for job in order)
         return
-    with ProcessPoolExecutor(WORKERS - 1, get_context("spawn"), initializer=configure) as pool:
+    with worker_pool(WORKERS - 1, configure) as pool:
         futures = {pool.submit(job.checks, job.K): job for job in order}
         for future, job in reversed(futures.items()):
             if future.cancel():  # no other process has begun it

@@ -24,6 +24,7 @@ ROOMS = {  # a room, the inner ones first, and what of the project it may import
     "pgeom/edge.py": {"pgeom.types"},
     "pgeom/compilation.py": set(),
     "pgeom/frontend": set(),
+    "pgeom/environment.py": {"pgeom.frontend"},
     "pgeom/geometry": CORE | {"pgeom.compilation"},
     "pgeom/losses/own.py": LOSSES | {"pgeom.frontend"},  # it refuses what a user brings
     "pgeom/losses": GEOMETRY,
@@ -40,7 +41,7 @@ ROOMS = {  # a room, the inner ones first, and what of the project it may import
     "experiments": {"pgeom"} | SHOWING | COMMANDS,  # the commands
     "proofs_numeric": GEOMETRY
     | {f"pgeom.losses.{name}" for name in ("proper", "catalogue", "candidates", "own")}
-    | {"pgeom.compilation", "pgeom.data", "pgeom.frontend"},
+    | {"pgeom.compilation", "pgeom.environment", "pgeom.data", "pgeom.frontend"},
 }
 LIBRARIES = {  # a library, and the only places for it
     "sklearn": ("pgeom/data/", "pgeom/sklearn.py"),

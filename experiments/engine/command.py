@@ -73,7 +73,7 @@ class Command:
         for note in (*study.dataset.notes, *(loss.note for loss in study.losses)):
             if note and note not in self._said:
                 self._said.add(note)
-                self.console.print(note, soft_wrap=True, highlight=False, markup=False)
+                self.console.print(note, soft_wrap=True)
 
     def finish(self, show: Callable[[], Sequence[Path]]) -> None:
         """Show the results, in the process that writes, and say where everything is."""
@@ -88,5 +88,4 @@ class Command:
             f"{self.stats.compiling:.1f} s, trained in {self.stats.training:.1f} s, "
             f"{time.perf_counter() - self._begun:.1f} s in total; written to {self.out}: {files}",
             soft_wrap=True,
-            highlight=False,
         )

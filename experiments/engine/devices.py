@@ -2,13 +2,14 @@
 
 import os
 import platform
-import sys
-from pathlib import Path
+from contextlib import suppress
 
 import jax
 
+from pgeom import environment
 from pgeom.frontend.errors import UsageError
 
+ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 SHUTDOWN_SECONDS = 24 * 3600  # the other processes wait for the primary one, which writes
 
 
@@ -16,18 +17,18 @@ def prepare_devices(devices: int | None) -> int:
     """Set up JAX for training on so many devices, by default all there are.
 
     On a CPU every core becomes a device, each running single-threaded: members in parallel beat
-    threads inside a small matrix product.
+    threads inside a small matrix product. Where JAX has its devices already, it keeps them.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "pgeom"
-    jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if devices is not None and devices < 1:
         raise UsageError(f"--devices must be at least 1, got {devices}")
-    flags = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
-    jax.config.update("jax_num_cpu_devices", cores)
-    available = jax.device_count()
+    environment.fix_numbers(x64=False)
+    environment.use_cache(min_seconds=0.0)
+    flags = os.environ.get("XLA_FLAGS", "").split()
+    os.environ["XLA_FLAGS"] = " ".join(dict.fromkeys([*flags, ONE_THREAD]))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", cores)
+    available = environment.count_devices()
     if devices is not None and devices > available:
         raise UsageError(f"--devices must be at most {available}, all there are, got {devices}")
     return devices or available
@@ -54,7 +55,3 @@ def join_processes(devices: int | None) -> None:
         raise UsageError(
             f"--distributed needs a launcher that JAX knows, such as srun: {reason}"
         ) from None
-    # the library under JAX greets its peers on stdout, which is for tables and JSON alone
-    terminal = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    sys.stdout = os.fdopen(terminal, "w")

@@ -12,6 +12,7 @@ from jax.experimental import multihost_utils
 from jaxtyping import Array, Bool, Float
 from rich.console import Console
 from rich.progress import Progress, TaskID
+from rich.text import Text
 
 from experiments.engine.cells import PreparedCell, cell_stream, prepare
 from experiments.engine.devices import describe_device
@@ -124,7 +125,7 @@ def train_missing(study: Study, store: Store, machine: Machine, title: str = "")
     stats = JobStats()
     for setup in setups:
         begun = time.perf_counter()
-        with machine.console.status(f"{title}: compiling"):
+        with machine.console.status(Text(f"{title}: compiling")):
             programs = compile_programs(setup, sizes)
         stats += JobStats(compiling=time.perf_counter() - begun)
         if machine.is_primary:

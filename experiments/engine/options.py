@@ -23,6 +23,8 @@ from pgeom.losses.spec import LossSpec
 from pgeom.training.settings import Training
 
 SEEDS = 5
+LARGEST_SEED = 2**32 - 1  # that NumPy and scikit-learn take
+MOST_SEEDS = 100_000  # of one command
 
 
 @dataclass(frozen=True)
@@ -151,4 +153,9 @@ def parse_seeds(words: tuple[str, ...]) -> tuple[int, ...]:
     counted = len(numbers) == 1 and "," not in text
     if not numbers or min(numbers) < counted:
         raise UsageError(f"seeds must be at least {int(counted)}, got {text!r}")
+    if counted and numbers[0] > MOST_SEEDS:
+        hint = f"; the seed itself is {f'{text},'!r}"
+        raise UsageError(f"seeds must be at most {MOST_SEEDS} in number, got {text!r}{hint}")
+    if max(numbers) > LARGEST_SEED:
+        raise UsageError(f"seeds must be at most {LARGEST_SEED}, got {text!r}")
     return tuple(range(numbers[0])) if counted else tuple(dict.fromkeys(numbers))

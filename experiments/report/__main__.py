@@ -5,9 +5,10 @@ from pathlib import Path
 
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common
-from pgeom.frontend import command_line
+from pgeom.frontend import command_line, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
+from pgeom.frontend.writing import write_text
 from pgeom.losses.catalogue import GENERAL, LOSSES
 
 
@@ -46,19 +47,19 @@ def show(results, drawing, command: Command) -> list[Path]:
     """Write the tables, the figures and the page, all from records."""
     from experiments.report import conclusions, page, paper_figures, paper_tables, theory_figures
 
-    command.console.print("writing tables and figures", highlight=False)
+    command.console.print("writing tables and figures")
     written = paper_tables.write(results, command.out)
     figures = paper_figures.write(results, command.out)
     if drawing is not None:
-        figures |= theory_figures.finish(drawing, command.out)
+        figures |= drawing.finish()
         if not set(theory_figures.CAPTIONS) <= set(figures):
             command.console.print(f"theory figures are missing; see {theory_figures.COMMAND}")
     findings, target = conclusions.sentences(results), command.out / "index.html"
-    target.write_text(page.html(findings, written, figures), encoding="utf-8")
+    write_text(target, page.html(findings, written, figures))
     if command.json:
-        print(paper_tables.as_json(results))
+        print(paper_tables.as_json(results), file=output.results())
     for finding in findings:
-        command.console.print(f"• {finding}", highlight=False, markup=False)
+        command.console.print(f"• {finding}")
     command.console.print(f"{len(written)} tables and {len(figures)} figures; open {target}")
     return [target]
 

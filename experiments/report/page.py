@@ -37,9 +37,9 @@ def html(findings: list[str], tables: dict[str, Table], figures: dict[str, Figur
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         "<title>The experiments, reproduced</title>",
-        f"<style>{(HERE / 'page.css').read_text()}</style>",
+        f"<style>{(HERE / 'page.css').read_text('utf-8')}</style>",
     ]
-    script = f"<script>{(HERE / 'page.js').read_text()}</script>"
+    script = f"<script>{(HERE / 'page.js').read_text('utf-8')}</script>"
     body = "\n".join(parts)
     return (
         f'<!doctype html>\n<html lang="en"><head>{"".join(head)}</head>\n'

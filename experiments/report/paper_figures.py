@@ -1,14 +1,13 @@
 """The figures of the report by their labels in the paper, drawn from records."""
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
 from experiments import ablation, figures, robustness
 from experiments.figures.legend import Legend
 from experiments.report.gather import Results
+from pgeom.frontend.processes import worker_pool
 
 
 class Figure(NamedTuple):
@@ -35,7 +34,7 @@ def write(results: Results, out: Path) -> dict[str, Figure]:
     A second process draws half of them: matplotlib has the report wait longest.
     """
     labels = list(FIGURES)
-    with ProcessPoolExecutor(1, get_context("spawn")) as other:
+    with worker_pool(1) as other:
         theirs = other.submit(_draw, labels[::2], results, out)
         made = {**_draw(labels[1::2], results, out), **theirs.result()}
     return {label: made[label] for label in labels if label in made}

@@ -17,6 +17,7 @@ from experiments.tables.summary import performance, summarise, version_notes
 from experiments.tables.temperature import temperature_scaling
 from pgeom.data import datasets
 from pgeom.frontend.numbers import mean_sd
+from pgeom.frontend.writing import write_text
 
 
 class Table(NamedTuple):
@@ -29,13 +30,12 @@ class Table(NamedTuple):
 
 def write(results: Results, out: Path) -> dict[str, Table]:
     """Write every table as Markdown and LaTeX, and return them by label."""
-    out.mkdir(parents=True, exist_ok=True)
     made = {}
     for label, (build, command, in_paper) in TABLES.items():
         grids = [grid for grid in build(results) if grid is not None and grid.rows]
         made[label] = Table(grids, f"python -m experiments.{command}", in_paper)
-        (out / f"{label}.md").write_text("\n".join(map(to_markdown, grids)))
-        (out / f"{label}.tex").write_text("\n".join(to_latex(grid, label) for grid in grids))
+        write_text(out / f"{label}.md", "\n".join(map(to_markdown, grids)))
+        write_text(out / f"{label}.tex", "\n".join(to_latex(grid, label) for grid in grids))
     return made
 
 

@@ -4,15 +4,15 @@ It needs float64 from the start, which training must not have. It runs while the
 trained, and not at all where its figures are there already.
 """
 
-import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from experiments.report.paper_figures import Figure
+from pgeom.frontend import processes
 
 CAPTIONS = {
     "hpg-curvature": "Sampled Hessian eigenvalues of HPG between the analytical bounds.",
@@ -24,45 +24,30 @@ COMMAND = "python -m proofs_numeric.proof_figures results/report"
 
 
 class Drawing(NamedTuple):
-    """A process that draws, or None where all is there, and where it draws to."""
+    """A process that draws into a folder, or None where all is there."""
 
     process: subprocess.Popen | None
     folder: Path
 
+    def finish(self) -> dict[str, Figure]:
+        """Wait for the process; the figures that are there then."""
+        if self.process is not None:
+            self.process.wait()
+        pictures = {label: self.folder / f"{label}.png" for label in CAPTIONS}
+        return {
+            label: Figure([picture], CAPTIONS[label], COMMAND)
+            for label, picture in pictures.items()
+            if picture.exists()
+        }
+
 
 @contextmanager
-def drawing(out: Path):
+def drawing(out: Path) -> Generator[Drawing, None, None]:
     """Draw what is missing, in the background; whatever happens, no process is left behind."""
-    if all((out / f"{label}.png").exists() for label in CAPTIONS):
+    files = (out / f"{label}{suffix}" for label in CAPTIONS for suffix in (".png", ".pdf"))
+    if all(file.exists() for file in files):
         yield Drawing(None, out)
         return
-    with tempfile.TemporaryDirectory(prefix="theory-") as folder:
-        command = [sys.executable, "-m", "proofs_numeric.proof_figures", folder]
-        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        process = subprocess.Popen(command, **silent)
-        try:
-            yield Drawing(process, Path(folder))
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def finish(drawing: Drawing, out: Path) -> dict[str, Figure]:
-    """Wait for the drawing, and take its files over."""
-    if drawing.process is not None:
-        drawing.process.wait()
-        take(drawing.folder, out)
-    found = {label: out / f"{label}.png" for label in CAPTIONS}
-    return {
-        label: Figure([picture], CAPTIONS[label], COMMAND)
-        for label, picture in found.items()
-        if picture.exists()
-    }
-
-
-def take(folder: Path, out: Path) -> None:
-    """Move the drawn files, which have the labels of the paper, beside the other figures."""
-    out.mkdir(parents=True, exist_ok=True)
-    for label in CAPTIONS:
-        for drawn in folder.glob(f"{label}.*"):
-            shutil.move(drawn, out / drawn.name)
+    command = [sys.executable, "-m", "proofs_numeric.proof_figures", str(out)]
+    with processes.background(command) as process:
+        yield Drawing(process, out)

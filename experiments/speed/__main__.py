@@ -11,10 +11,11 @@ import tyro
 from rich.console import Console
 
 from experiments.engine import devices
-from pgeom.frontend import command_line
+from pgeom.frontend import command_line, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.folders import require_writable
 from pgeom.frontend.names import choose_all
+from pgeom.frontend.writing import write_text
 from pgeom.training.settings import Training
 
 NEEDS_TORCH = ("throughput", "end-to-end")
@@ -27,7 +28,7 @@ def main(
     epochs: int = Training.epochs,
     out: Path = Path("results/speed"),
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
-) -> None:
+) -> int:
     """Time the digits job side by side, on this machine, in one run; it should be quiet.
 
     Args:
@@ -52,10 +53,10 @@ def main(
     measured = _measure(parts, seeds, epochs, console)
     agreed = _report(measured, out, console)
     if json:
-        print(json_format.dumps(measured, indent=2))
+        print(json_format.dumps(measured, indent=2), file=output.results())
     if not agreed:
         print("the contenders' test NLLs do not agree: they do not do one job", file=sys.stderr)
-        sys.exit(1)
+    return 0 if agreed else 1
 
 
 def _measure(parts, seeds: int, epochs: int, console: Console) -> dict[str, list[dict]]:
@@ -68,24 +69,24 @@ def _measure(parts, seeds: int, epochs: int, console: Console) -> dict[str, list
 
 
 def _report(measured: dict[str, list[dict]], out: Path, console: Console) -> bool:
-    """Print and write the tables and the figure; whether the contenders agree."""
+    """Write the tables and the figure and print the former; whether the contenders agree."""
     import pandas as pd
 
     from experiments.figures.speed import growth
     from experiments.speed.grids import GRIDS, agree
-    from experiments.tables.grid import to_markdown, to_rich
+    from experiments.tables.grid import OnTerminal, to_markdown
 
     frames = {name: pd.DataFrame(rows) for name, rows in measured.items()}
     grids = [GRIDS[name](frame) for name, frame in frames.items()]
-    for grid in grids:
-        console.print(to_rich(grid))
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "speed.md").write_text("\n".join(map(to_markdown, grids)))
-    (out / "speed.json").write_text(json_format.dumps(measured, indent=2) + "\n")
-    written = [out / "speed.md", out / "speed.json"]
+    written = [
+        write_text(out / "speed.md", "\n".join(map(to_markdown, grids))),
+        write_text(out / "speed.json", json_format.dumps(measured, indent=2) + "\n"),
+    ]
     if "growth" in frames:
         written += growth(frames["growth"], out / "growth")
-    console.print(f"written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
+    for grid in grids:
+        console.print(OnTerminal(grid))
+    console.print(f"written: {', '.join(map(str, written))}", soft_wrap=True)
     return "throughput" not in frames or agree(frames["throughput"])
 
 

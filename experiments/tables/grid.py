@@ -1,15 +1,19 @@
 """A table ready to be shown: on the terminal, as Markdown, or its numbers as JSON."""
 
 import json as json_format
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
+
+from pgeom.frontend import output
+from pgeom.frontend.command_line import WIDE
+from pgeom.frontend.writing import write_text
 
 
 class Grid(NamedTuple):
@@ -25,14 +29,17 @@ class Grid(NamedTuple):
 def publish(
     grids: Sequence[Grid | None], summary: pd.DataFrame, page: Path, console: Console, json: bool
 ) -> None:
-    """Write the grids as Markdown, and print them, or the summary as JSON on stdout."""
+    """Write the grids as Markdown, and print them, or the summary as JSON on stdout.
+
+    It comes last: whatever becomes of the output, the figures are there.
+    """
     shown = [grid for grid in grids if grid is not None]
-    page.write_text("\n".join(map(to_markdown, shown)))
+    write_text(page, "\n".join(map(to_markdown, shown)))
     if json:
-        print(to_json(summary))
+        print(to_json(summary), file=output.results())
         return
     for grid in shown:
-        console.print(to_rich(grid))
+        console.print(OnTerminal(grid))
 
 
 def to_json(frame: pd.DataFrame) -> str:
@@ -42,19 +49,48 @@ def to_json(frame: pd.DataFrame) -> str:
     return json_format.dumps(rows.to_dict("records"), indent=2)
 
 
-def to_rich(grid: Grid) -> Group:
-    """A grid for the terminal: its title, the table, its footnotes."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
-    for place, name in enumerate(grid.header):
-        table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
-    for row, texts in enumerate(grid.rows):
-        marked = (
-            f"[bold]{text}*[/bold]" if (row, column) in grid.best else text
-            for column, text in enumerate(texts)
-        )
-        table.add_row(*marked)
-    notes = (Text(note, style="dim") for note in grid.footnotes)
-    return Group(Text(f"\n{grid.title}", style="bold"), table, *notes)
+class OnTerminal(NamedTuple):
+    """A grid as rich prints it: its title, the table, its footnotes.
+
+    Where the terminal is too narrow for the table, each row is a block with a line per column.
+    """
+
+    grid: Grid
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(f"\n{self.grid.title}", style="bold")
+        table = self._table()
+        unlimited = options.update(max_width=WIDE)
+        fits = console.measure(table, options=unlimited).maximum <= options.max_width
+        yield from [table] if fits else self._blocks()
+        yield from (Text(note, style="dim") for note in self.grid.footnotes)
+
+    def _table(self) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
+        for place, name in enumerate(self.grid.header):
+            table.add_column(Text(name), justify="left" if place == 0 else "right", no_wrap=True)
+        for texts in self._cells():
+            table.add_row(*texts)
+        return table
+
+    def _blocks(self) -> Iterator[Text | Table]:
+        _, *names = self.grid.header
+        for heading, *texts in self._cells():
+            block = Table.grid(padding=(0, 1))
+            block.add_column(overflow="fold")
+            block.add_column(overflow="fold")
+            for name, text in zip(names, texts, strict=True):
+                block.add_row(Text(f"  {name}"), text)
+            yield Text("\n") + heading
+            yield block
+
+    def _cells(self) -> Iterator[list[Text]]:
+        """The texts of each row, those marked as best with a star."""
+        for row, texts in enumerate(self.grid.rows):
+            yield [
+                Text(f"{text}*", style="bold") if (row, column) in self.grid.best else Text(text)
+                for column, text in enumerate(texts)
+            ]
 
 
 def to_markdown(grid: Grid) -> str:

@@ -9,6 +9,9 @@ from experiments.tables.grid import Grid
 SIGNS = {
     "\\": r"\textbackslash{}",
     **{sign: f"\\{sign}" for sign in "%&_#${}"},
+    **{sign: f"{{{sign}}}" for sign in "[]*"},  # which a line break would take for its own
+    **{sign: f"${sign}$" for sign in "<>"},
+    "\n": " ",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",

@@ -30,7 +30,7 @@ UNITS = (
 
 def load_published() -> pd.DataFrame:
     """The published cells: table, dataset, regime, loss, metric, mean, sd (NaN where not given)."""
-    return pd.DataFrame(json.loads(PUBLISHED.read_text())).astype({"sd": float})
+    return pd.DataFrame(json.loads(PUBLISHED.read_text("utf-8"))).astype({"sd": float})
 
 
 def compare(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:

@@ -14,18 +14,19 @@ from collections.abc import Callable
 from functools import partial, wraps
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 import tyro
 from rich.console import Console
 
+from pgeom.frontend import interrupts, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.folders import require_writable
 
 BAD_INPUT, INTERRUPTED = 2, 130  # exit codes
 HELP_END = (
-    "Exit codes: 0 success, 1 a check failed, 2 bad input, 130 interrupted. "
-    "--version prints the version."
+    "Exit codes: 0 success, 1 a check failed, 2 bad input or an output that cannot be written, "
+    "130 interrupted, 143 terminated. --version prints the version."
 )
 WIDE = 1000  # columns where no terminal says how many there are: more than any table has
 INTERRUPTION = "interrupted: finished runs are kept, rerun to resume"
@@ -40,8 +41,11 @@ def run(
 ) -> NoReturn:
     """Parse `sys.argv` for a typed `main`, call it, and exit with the code it returns.
 
-    Bad arguments and a `UsageError` are one line on standard error and exit code 2; Ctrl-C is one
-    line and exit code 130. `--version` prints the version of the project.
+    Bad arguments and a `UsageError` are one line on standard error and exit code 2; Ctrl-C and
+    SIGTERM are one line and exit codes 130 and 143. `--version` prints the version of the project.
+
+    Standard output is for what `main` prints on a console of `make_console` or to
+    `output.results()`. Whatever else is printed meanwhile goes to standard error.
 
     Args:
       main: the command; None means exit code 0.
@@ -49,17 +53,45 @@ def run(
       example: arguments that show how the command is used; `--help` opens with them.
       on_interrupt: what Ctrl-C prints.
     """
-    if "--version" in sys.argv[1:]:
-        print(f"pgeom {metadata.version('pgeom')}")
-        sys.exit(0)
+    watch = interrupts.Watch(on_interrupt)
     try:
-        sys.exit(_parse(main, f"python -m {name}", example)())
+        with watch:
+            code = _execute(main, f"python -m {name}", example)
+    except KeyboardInterrupt as stop:
+        code = stop.code if isinstance(stop, interrupts.Interrupted) else INTERRUPTED
+    if watch.raised:  # here, where the frames that the exception left are gone, with all they held
+        watch.end(code)
+    if code == INTERRUPTED:  # not by a signal, but by a user's function
+        print(on_interrupt, file=sys.stderr)
+    sys.exit(code)
+
+
+def _execute(main: Callable[..., int | None], program: str, example: str) -> int:
+    """The exit code of the command, after its one line about what went wrong, if anything did."""
+    try:
+        with output.tolerant_streams() as out:
+            code = _call(main, program, example, out)
+        if out.error is not None and not isinstance(out.error, BrokenPipeError):
+            raise UsageError(f"cannot write to standard output: {out.error.strerror}")
+        return code
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        print(on_interrupt, file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        return BAD_INPUT
+
+
+def _call(main: Callable[..., int | None], program: str, example: str, out: output.Tolerant) -> int:
+    if "--version" in sys.argv[1:]:
+        print(f"pgeom {metadata.version('pgeom')}")
+        return 0
+    try:
+        command = _parse(main, program, example)
+    except SystemExit:  # --help
+        return 0
+    try:
+        with output.for_results(out):
+            return command() or 0
+    except SystemExit as stop:
+        raise UsageError("a function or module that the command was given calls sys.exit") from stop
 
 
 def make_folder(path: Path, *, option: str) -> Path:
@@ -82,13 +114,15 @@ def make_folder(path: Path, *, option: str) -> Path:
 
 
 def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """A console that cuts no column of a table off, unless a terminal is too narrow for it.
+    """A console for results, which prints texts as they are and does not wrap redirected ones.
 
     Args:
       stderr: print on standard error.
       quiet: print nothing.
     """
-    console = Console(stderr=stderr, quiet=quiet)
+    file = None if stderr else cast(IO[str] | None, output.results())
+    plain = {"markup": False, "emoji": False, "highlight": False}  # a user's [name] is no style
+    console = Console(file=file, stderr=stderr, quiet=quiet, **plain)
     if not console.is_terminal:
         console.width = WIDE
     return console
@@ -99,6 +133,7 @@ def _parse(main: Callable[..., int | None], program: str, example: str) -> Calla
 
     Parsing ends before `main` begins, so that nothing `main` prints or raises is taken for tyro's.
     """
+    _refuse_empty(sys.argv[1:])
 
     @wraps(main)
     def bind(*arguments: Any, **options: Any) -> Callable[[], int | None]:
@@ -112,6 +147,15 @@ def _parse(main: Callable[..., int | None], program: str, example: str) -> Calla
         if stop.code != BAD_INPUT:  # --help
             raise
         raise UsageError(_flatten(box.getvalue())) from None
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """An empty word is a shell variable that was not set; as a path it would be this folder."""
+    option = ""
+    for word in arguments:
+        option = word.removesuffix("=") if word.startswith("--") else option
+        if not word or (word.startswith("--") and word.endswith("=")):
+            raise UsageError(f"{option or 'an argument'} must not be empty")
 
 
 def _describe(main: Callable[..., int | None], program: str, example: str) -> str:

@@ -17,6 +17,8 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from pgeom.frontend.writing import write_file
+
 # Okabe and Ito's colours, which remain distinct for colour-blind readers, and a grey
 BLACK, BLUE, SKY_BLUE, GREEN = "#000000", "#0072B2", "#56B4E9", "#009E73"
 YELLOW, ORANGE, RED, PURPLE, GREY = "#F0E442", "#E69F00", "#D55E00", "#CC79A7", "#555555"
@@ -70,12 +72,14 @@ def save(figure: Figure, path: Path) -> list[Path]:
     Returns:
       The paths of the two files.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written = [path.with_name(path.name + suffix) for suffix in (".png", ".pdf")]
     # measured once for both files: it takes as long as drawing
     figure.draw_without_rendering()
     drawn = figure.get_tightbbox().padded(matplotlib.rcParams["savefig.pad_inches"])
     figure.set_layout_engine("none")
-    for file in written:
-        figure.savefig(file, bbox_inches=drawn)
-    return written
+    return [
+        write_file(
+            path.with_name(f"{path.name}.{form}"),
+            lambda file, form=form: figure.savefig(file, format=form, bbox_inches=drawn),
+        )
+        for form in ("png", "pdf")
+    ]

@@ -140,26 +140,29 @@ def test_latex_is_escaped_and_marked():
     assert r"A\&B & \textbf{0.1 $\pm$ 0.2}\\" in text
 
 
+def test_latex_takes_no_text_of_a_user_for_its_own():
+    assert latex.escape("[2em] *") == "{[}2em{]} {*}"
+    assert latex.escape("\\input{x}\n\n<b>") == r"\textbackslash{}input\{x\}  $<$b$>$"
+
+
 def test_latex_knows_every_sign_that_the_tables_use(reported):
     for path in (reported / "report").glob("*.tex"):
         assert path.read_text().isascii(), path.name
 
 
-def test_theory_figures_are_taken_over(tmp_path):
-    drawn, out = tmp_path / "drawn", tmp_path / "out"
-    drawn.mkdir()
+def test_theory_figures_that_are_there_are_not_drawn_again(tmp_path):
     for label in theory_figures.CAPTIONS:
         for suffix in (".png", ".pdf"):
-            (drawn / f"{label}{suffix}").write_bytes(b"picture")
-    theory_figures.take(drawn, out)
-    with theory_figures.drawing(out) as again:
-        assert again.process is None, "what is there is not drawn again"
-        figures = theory_figures.finish(again, out)
-    assert set(figures) == set(theory_figures.CAPTIONS)
-    assert all(path.with_suffix(".pdf").exists() for f in figures.values() for path in f.pictures)
+            (tmp_path / f"{label}{suffix}").write_bytes(b"picture")
+    with theory_figures.drawing(tmp_path) as drawing:
+        assert drawing.process is None
+        assert set(drawing.finish()) == set(theory_figures.CAPTIONS)
+    (tmp_path / f"{label}.pdf").unlink()
+    with theory_figures.drawing(tmp_path) as drawing:
+        assert drawing.process is not None
 
 
 def test_no_process_is_left_behind(tmp_path):
     with pytest.raises(KeyboardInterrupt), theory_figures.drawing(tmp_path) as drawing:
         raise KeyboardInterrupt
-    assert drawing.process.poll() is not None and not drawing.folder.exists()
+    assert drawing.process.poll() is not None

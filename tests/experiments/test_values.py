@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +78,7 @@ def legends(monkeypatch):
         texts = [
             t.get_text() for axis in self.axes if (box := axis.get_legend()) for t in box.texts
         ]
-        seen.append((target.name, texts))
+        seen.append((Path(target.name).stem, texts))  # of a file that is not in place yet
         save(self, target, **options)
 
     monkeypatch.setattr(Figure, "savefig", watched)

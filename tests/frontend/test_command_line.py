@@ -3,6 +3,7 @@
 import ast
 import importlib
 import io
+import os
 import shlex
 import sys
 from importlib import metadata
@@ -13,14 +14,14 @@ import pytest
 import tyro
 from rich.table import Table
 
-from pgeom.frontend import command_line
+from pgeom.frontend import command_line, output
 from pgeom.frontend.command_line import make_console, make_folder, run
 from pgeom.frontend.errors import UsageError
 
 
 def main(
     classes: Annotated[tuple[int, ...], tyro.conf.arg(metavar="K…")] = (),
-    mode: Literal["good", "fail", "refuse", "interrupt", "silent"] = "good",
+    mode: Literal["good", "fail", "refuse", "interrupt", "silent", "quit"] = "good",
 ) -> int | None:
     """An example of a command.
 
@@ -33,7 +34,9 @@ def main(
         raise UsageError("mode must not be 'refuse'")
     if mode == "interrupt":
         raise KeyboardInterrupt
-    print("called with", *classes)
+    if mode == "quit":
+        sys.exit(0)
+    print("called with", *classes, file=output.results())
     return {"good": 0, "fail": 1}.get(mode)
 
 
@@ -57,6 +60,41 @@ def test_the_returned_number_is_the_exit_code(mode, code, command):
 
 def test_a_usage_error_is_one_line_and_code_two(command):
     assert command("--mode", "refuse") == (2, "", "error: mode must not be 'refuse'\n")
+
+
+def test_a_user_s_function_that_quits_is_no_success(command):
+    line = "error: a function or module that the command was given calls sys.exit\n"
+    assert command("--mode", "quit") == (2, "", line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["--mode", ""], "--mode"),
+        (["--mode="], "--mode"),
+        (["--mode", "good", "--classes", "2", ""], "--classes"),
+        ([""], "an argument"),
+    ],
+)
+def test_an_empty_argument_is_a_variable_that_was_not_set(arguments, name, command):
+    assert command(*arguments) == (2, "", f"error: {name} must not be empty\n")
+
+
+@pytest.mark.parametrize("mode", ["good", "fail"])
+def test_a_reader_that_has_gone_changes_no_exit_code(mode, command, monkeypatch):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert command("--mode", mode) == ({"good": 0, "fail": 1}[mode], "", "")
+
+
+@pytest.mark.parametrize("arguments", [["--mode", "good"], ["--help"], ["--version"]])
+def test_an_output_that_cannot_be_written_is_one_line_and_code_two(arguments, command, monkeypatch):
+    with open("/dev/full", "w") as device:
+        monkeypatch.setattr(sys, "stdout", device)
+        line = "error: cannot write to standard output: No space left on device\n"
+        assert command(*arguments) == (2, "", line)
 
 
 def test_an_interruption_is_one_line_and_code_130(command):
@@ -143,6 +181,11 @@ def test_redirected_tables_keep_every_column(monkeypatch, capsys):
     make_console(stderr=True).print(table)
     make_console(quiet=True).print(table)
     assert capsys.readouterr() == ("", out)
+
+
+def test_texts_are_printed_as_they_are(capsys):
+    make_console().print("[/bold] [red]results[/red] :warning: 1")
+    assert capsys.readouterr().out == "[/bold] [red]results[/red] :warning: 1\n"
 
 
 def test_a_folder_is_made_unless_a_file_is_in_the_way(tmp_path):

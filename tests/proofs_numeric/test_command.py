@@ -46,7 +46,11 @@ def once(p):
 once.defvjp(lambda p: (once(p), p), lambda p, out: (2 * p * out,))
 
 def quits(p):
-    sys.exit(1)
+    sys.exit(0)
+
+def talks(p):
+    print("traced")
+    return jnp.sum(p**2)
 
 weights = jnp.array([1.0, 2.0, 3.0])
 
@@ -62,6 +66,7 @@ def folder(tmp_path, monkeypatch):
     """A working folder with modules of generators, good and bad."""
     (tmp_path / "my_generators.py").write_text(textwrap.dedent(GENERATORS))
     (tmp_path / "broken_module.py").write_text("raise RuntimeError('no luck')\n")
+    (tmp_path / "quits_at_once.py").write_text("import sys\nsys.exit(0)\n")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     for name in ("my_generators", "broken_module", "loaded_my_generators"):
@@ -87,6 +92,11 @@ def command(monkeypatch):
         (["--only", "regrett"], "unknown claim 'regrett'; did you mean 'regret'?"),
         (["--classes", "1"], "at least 2, got 1"),
         (["--classes", "two"], "'two'"),
+        (["--classes", "1000000"], "at most 1000, got 1000000"),
+        (["--generator", "my_generators:cubic", "--classes", "1000000"], "at most 1000"),
+        (["--generator", ""], "--generator must not be empty"),
+        (["--generator", "quits_at_once:F"], "cannot import 'quits_at_once': it calls sys.exit"),
+        (["--out", "my_generators.py"], "--out: cannot make the folder"),
         (["--clases", "3"], "--classes"),
         (["--only", "regret", "--classes", "100"], "margin, improper, contamination only"),
         (["--generator", "my_generators"], "module:function"),
@@ -123,13 +133,36 @@ def test_json_is_all_of_standard_output(command, capsys):
     assert {check["group"] for check in report["checks"]} == {"improper"}
 
 
-def test_a_failing_claim_exits_with_one(command, monkeypatch, capsys):
-    broken = upper_bound("false", "nowhere", observed=2.0, paper=1.0, sharp=0.5, how="K=2, made up")
-    monkeypatch.setitem(runner.CLAIMS, "improper", runner.Claim(lambda K: [broken]))
+@pytest.fixture
+def broken(monkeypatch):
+    """A claim that fails."""
+    values = {"observed": 2.0, "paper": 1.0, "sharp": 0.5}
+    check = upper_bound("false " * 30, "nowhere", **values, how="K=2, made up")
+    monkeypatch.setitem(runner.CLAIMS, "improper", runner.Claim(lambda K: [check]))
+
+
+def test_a_failing_claim_exits_with_one(command, broken, capsys):
     assert command("--only", "improper", "--classes", "2") == 1
     out = capsys.readouterr().out
-    assert "FAILS" in out
-    assert "median sharp/paper 0.500" in out
+    assert "FAILS   4.0000  false" in out and out.endswith("\n1 checks: 1 FAIL\n")
+    assert max(map(len, out.splitlines())) <= 100 and "made up" not in out
+    assert command("--only", "improper", "--classes", "2", "--verbose") == 1
+    assert "K=2, made up" in capsys.readouterr().out
+
+
+def test_everything_is_written_to_a_folder(command, broken, tmp_path, capsys):
+    arguments = ["--only", "improper", "--classes", "2", "--json", "--out", str(tmp_path / "new")]
+    assert command(*arguments) == 1
+    assert (tmp_path / "new/proofs.json").read_text("utf-8") == capsys.readouterr().out
+    assert "1 checks: 1 FAIL" in (tmp_path / "new/proofs.md").read_text("utf-8")
+
+
+def test_a_generator_that_prints_leaves_json_alone(command, folder, capsys):
+    arguments = ["--generator", "my_generators:talks", "--classes", "2", "--json"]
+    assert command(*arguments) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["holds"] is True
+    assert set(err.splitlines()) == {"traced"}
 
 
 def test_a_generator_of_the_user_is_checked(command, folder, capsys):
@@ -143,7 +176,7 @@ def test_a_generator_of_the_user_is_checked(command, folder, capsys):
 @pytest.mark.parametrize(("name", "relation"), [("concave", "<"), ("flat", "=")])
 def test_a_function_that_is_no_generator_has_a_witness(command, name, relation, folder, capsys):
     assert command("--generator", f"my_generators:{name}", "--classes", "3") == 1
-    out = capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
     assert f"R(η,p) {relation} R(η,η)" in out
     assert "η = [" in out
 
@@ -195,7 +228,7 @@ def test_an_interruption_is_not_bad_input(command, folder, monkeypatch):
 def test_help_explains_every_option(command, capsys):
     assert command("--help") == 0
     out = capsys.readouterr().out
-    for option in ("--only", "--classes", "--generator", "--figures", "--json"):
+    for option in ("--only", "--classes", "--generator", "--figures", "--out", "--json"):
         assert option in out
 
 

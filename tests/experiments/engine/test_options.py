@@ -53,6 +53,20 @@ def test_seeds(words, seeds):
     assert parse_seeds(words) == seeds
 
 
+def test_the_largest_seed():
+    assert parse_seeds((f"{2**32 - 1},",)) == (2**32 - 1,)
+    with pytest.raises(
+        UsageError, match=r"^seeds must be at most 4294967295, got '1099511627776,'$"
+    ):
+        parse_seeds(("1099511627776,",))
+
+
+def test_more_seeds_than_can_be_meant():
+    hint = r"must be at most 100000 in number, got '1000000000'; the seed itself is '1000000000,'$"
+    with pytest.raises(UsageError, match=hint):
+        parse_seeds(("1000000000",))
+
+
 @pytest.mark.parametrize("words", [("0",), ("-2",), (), ("a",), ("0", "-1"), (",",)])
 def test_bad_seeds(words):
     with pytest.raises(UsageError, match="seeds must be"):

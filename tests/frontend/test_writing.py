@@ -1,0 +1,38 @@
+"""Files are whole or as they were."""
+
+import errno
+
+import pytest
+
+from pgeom.frontend.errors import UsageError
+from pgeom.frontend.writing import write_file, write_text
+
+
+def test_text_is_utf8_in_folders_that_are_made(tmp_path):
+    path = write_text(tmp_path / "a" / "b.md", "β₀ ± 1\n")
+    assert path.read_bytes() == "β₀ ± 1\n".encode()
+    write_text(path, "x")
+    assert [file.name for file in path.parent.iterdir()] == ["b.md"] and path.read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), RuntimeError("a bug")])
+def test_a_failure_leaves_the_old_file(error, tmp_path):
+    path = write_text(tmp_path / "page.md", "old")
+
+    def write(file):
+        file.write(b"half of the n")
+        raise error
+
+    expected = UsageError if isinstance(error, OSError) else RuntimeError
+    with pytest.raises(expected) as refused:
+        write_file(path, write)
+    assert path.read_bytes() == b"old"
+    if expected is UsageError:
+        assert str(refused.value) == f"cannot write {str(path)!r}: No space left"
+        assert [file.name for file in tmp_path.iterdir()] == ["page.md"]
+
+
+def test_a_path_below_a_file_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"^cannot write .*page.md'"):
+        write_text(tmp_path / "file" / "page.md", "text")

@@ -9,11 +9,12 @@ from collections import defaultdict
 from itertools import count
 from pathlib import Path
 
-from experiments.engine.disk import PART, append, one_line_errors, read_bytes, replace_file
+from experiments.engine.disk import append, one_line_errors, read_bytes, replace_file
 from experiments.engine.lines import Line, Record, describe_flaws, mark_repeated, parse_each
 from experiments.engine.logits import Run, read_logits, write_logits
 from experiments.engine.manifest import decode_manifest
 from experiments.engine.records import LOGITS, MANIFEST, RECORDS
+from pgeom.frontend.writing import PART
 
 DAMAGED = "damaged"  # the folder
 

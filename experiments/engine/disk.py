@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pgeom.frontend.errors import UsageError
+from pgeom.frontend.writing import write_file
 
 KEPT = "finished runs are kept, rerun to resume"
-PART = ".part"  # ends the name of a file that is being written
 
 
 @contextmanager
@@ -39,20 +39,14 @@ def append(path: Path, data: bytes) -> None:
     with one_line_errors("write", path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "a+b") as file:
-            _write(file, lambda file: file.write(_line_break(file) + data))
+            file.write(_line_break(file) + data)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Replace a file as a whole by what `write` writes to the open file that it is given."""
-    part = path.with_name(path.name + PART)
-    with one_line_errors("write", path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(part, "wb") as file:
-                _write(file, write)
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+    write_file(path, write, advice=KEPT)
 
 
 def _line_break(file: BinaryIO) -> bytes:
@@ -61,9 +55,3 @@ def _line_break(file: BinaryIO) -> bytes:
         return b""
     file.seek(-1, os.SEEK_END)
     return b"" if file.read() == b"\n" else b"\n"
-
-
-def _write(file: BinaryIO, write: Callable[[BinaryIO], object]) -> None:
-    write(file)
-    file.flush()
-    os.fsync(file.fileno())

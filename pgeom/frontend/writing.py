@@ -15,13 +15,16 @@ from typing import BinaryIO
 
 from pgeom.frontend.errors import UsageError
 
+PART = ".part"  # ends the name of a file that is being written
 
-def write_file(path: Path, write: Callable[[BinaryIO], object]) -> Path:
-    """Replace a file by what `write` writes; until then, the old one stays as it is.
+
+def write_file(path: Path, write: Callable[[BinaryIO], object], *, advice: str = "") -> Path:
+    """Replace a file by what `write` writes; until that is on the disk, the old one stays.
 
     Args:
       path: of the file; missing folders are made.
       write: called with the new file.
+      advice: what the message ends with.
 
     Returns:
       The path.
@@ -29,16 +32,21 @@ def write_file(path: Path, write: Callable[[BinaryIO], object]) -> Path:
     Raises:
       UsageError: if the file cannot be written, as on a full disk.
     """
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(path.name + PART)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(part, "wb") as file:
             write(file)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(part, path)
     except OSError as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {str(path)!r}: {error.strerror}") from error
+        reason = error.strerror or type(error).__name__
+        raise UsageError(
+            f"cannot write {str(path)!r}: {reason}{advice and '; '}{advice}"
+        ) from error
     return path
 
 

@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.mutation import runs
 from tests.mutation.operators import Mutant
+from tests.mutation.probes import with_probes
 
 SLOWEST = 1200  # CPU seconds that a test file may take before anything is mutated
 
@@ -38,11 +41,12 @@ def measure(tree: Path, tests: list[str], store: Path) -> list[TestFile]:
     """
     known = json.loads(store.read_text()) if store.exists() else {}
     library = _fingerprint(sorted(tree.glob("pgeom/**/*.py")))
-    for test in tests:
-        state = library + _fingerprint([*_helpers(tree, test), tree / test])
-        if known.get(test, {}).get("state") != state:
-            known[test] = {"state": state, **_measure_one(tree, test)}
-            store.write_text(json.dumps(known))
+    states = {t: library + _fingerprint([*_helpers(tree, t), tree / t]) for t in tests}
+    with _probes(tree):
+        for test in tests:
+            if known.get(test, {}).get("state") != states[test]:
+                known[test] = {"state": states[test], **_measure_one(tree, test)}
+                store.write_text(json.dumps(known))
     return [TestFile(test, known[test]["seconds"], known[test]["lines"]) for test in tests]
 
 
@@ -67,6 +71,19 @@ def _measure_one(tree: Path, test: str) -> dict:
         output = (tree / "output.txt").read_text()
         raise SystemExit(f"{test} must pass before anything is mutated\n{output}")
     return {"seconds": result.seconds, "lines": json.loads(lines.read_text())}
+
+
+@contextmanager
+def _probes(tree: Path) -> Iterator[None]:
+    """The library of a copy, with probes for a while."""
+    sources = {file: file.read_text() for file in tree.glob("pgeom/**/*.py")}
+    try:
+        for file, source in sources.items():
+            file.write_text(with_probes(file.relative_to(tree).as_posix(), source))
+        yield
+    finally:
+        for file, source in sources.items():
+            file.write_text(source)
 
 
 def _helpers(tree: Path, test: str) -> list[Path]:

@@ -88,12 +88,13 @@ def find_mutants(file: str, source: str) -> list[Mutant]:
 
 
 def draw(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
-    """So many mutants at random, no two of one place."""
+    """So many mutants at random, no two of one place; fewer are the first of more."""
     rng, sites = random.Random(seed), defaultdict(list)
     for mutant in mutants:
         sites[mutant.file, mutant.site].append(mutant)
     chosen = [rng.choice(options) for options in sites.values()]
-    return rng.sample(chosen, min(count, len(chosen)))
+    rng.shuffle(chosen)
+    return chosen[:count]
 
 
 def mutated(mutant: Mutant, source: str) -> str:

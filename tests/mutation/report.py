@@ -19,7 +19,7 @@ def print_report(answers: Sequence[Answer], drawn: int, out: TextIO) -> float:
     rows = [_row(room, [answer for answer in answers if answer.room == room]) for room in rooms]
     rows.append(_row("all", answers))
     for row in [COLUMNS, *rows]:
-        print("".join(f"{str(entry):<14}" for entry in row).rstrip(), file=out)
+        print("".join(f"{entry!s:<14}" for entry in row).rstrip(), file=out)
     for outcome in (SURVIVED, EQUIVALENT):
         for answer in answers:
             if answer.outcome == outcome:

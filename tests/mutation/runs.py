@@ -10,11 +10,12 @@ import os
 import resource
 import shutil
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.mutation import probes
 
 LIBRARIES = [
     "beartype",
@@ -71,7 +72,7 @@ def run_tests(tree: Path, tests: Sequence[str], cpu_seconds: float, lines: Path 
       tree: the copy.
       tests: files, relative to it, in the order in which they run.
       cpu_seconds: after which the run is killed; ten times as long by the clock.
-      lines: where to write which lines of the library ran, or None not to.
+      lines: where to write which lines ran of a copy with probes, or None not to.
     """
     began = time.monotonic()
     limit = max(5, int(cpu_seconds))
@@ -102,29 +103,8 @@ def _test(tree: str, tests: list[str], cpu_seconds: int, lines: str | None) -> N
         del sys.modules[name]  # those of the copy are wanted
     import pytest
 
-    seen = _record_lines(f"{tree}/pgeom/") if lines is not None else {}
     code = pytest.main([*OPTIONS, *tests])
     if lines is not None:
-        Path(lines).write_text(json.dumps({file: sorted(seen[file]) for file in seen}))
+        Path(lines).write_text(json.dumps(probes.read_lines()))
     sys.stdout.flush()
     os._exit(int(code))  # at once: what the libraries do at exit is no part of the tests
-
-
-def _record_lines(folder: str) -> dict[str, set[int]]:
-    """Lines that run from now on, by file relative to the folder that holds `pgeom`."""
-    seen: dict[str, set[int]] = {}
-    begin = len(folder) - len("pgeom/")
-
-    def record(frame, event, argument):
-        if event == "line":
-            seen.setdefault(frame.f_code.co_filename[begin:], set()).add(frame.f_lineno)
-        return record
-
-    def choose(frame, event, argument):
-        inside = frame.f_code.co_filename.startswith(folder)
-        # the code of a module runs at import, whatever is tested
-        return record if inside and frame.f_code.co_name != "<module>" else None
-
-    threading.settrace(choose)
-    sys.settrace(choose)
-    return seen

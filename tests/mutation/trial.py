@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from tests.mutation import coverage, runs
-from tests.mutation.coverage import TestFile
+from tests.mutation import runs
+from tests.mutation.coverage import Coverage
 from tests.mutation.operators import Mutant, draw, find_mutants, mutated, shown
 
 ROOMS = ["geometry", "losses", "evaluation", "data", "training"]
@@ -82,34 +82,41 @@ def try_mutants(
 
 
 def _answers(trial: Trial, mutants: Iterable[Mutant], equivalents: Equivalents) -> Iterator[Answer]:
-    known, tests = _Memory(trial.out / "answers.jsonl"), {}
+    known, coverage = _Memory(trial.out / "answers.jsonl"), {}
     for mutant in mutants:
-        room, source = Path(mutant.file).parts[1], (trial.root / mutant.file).read_text()
+        room, source = Path(mutant.file).parts[1], (trial.tree / mutant.file).read_text()
         place = f"{mutant.file}:{mutant.line}", *shown(mutant, source)
+        key = _digest(source, str(mutant.edits))
         if (why := explain(mutant, source, equivalents)) is not None:
             yield Answer(room, *place, EQUIVALENT, why)
-            continue
-        if room not in tests:
-            files = coverage.room_tests(trial.root, room)
-            tests[room] = coverage.measure(trial.tree, files, trial.out / "coverage.json")
-        chosen = coverage.covering(mutant, tests[room])
-        key = _digest(source, str(mutant.edits))
-        state = _digest(*((trial.root / test.path).read_text() for test in chosen))
-        if (outcome := known.recall(key, state)) is None:
-            outcome = _try(trial.tree, mutant, source, chosen)
-            known.remember(key, state, outcome)
-        yield Answer(room, *place, outcome)
+        elif known.outcome(key) == KILLED:
+            yield Answer(room, *place, KILLED)
+        else:
+            if room not in coverage:
+                coverage[room] = Coverage(trial.tree, room, trial.out / "coverage.json")
+            yield Answer(room, *place, _outcome(trial, mutant, source, key, known, coverage[room]))
 
 
-def _try(tree: Path, mutant: Mutant, source: str, tests: list[TestFile]) -> str:
+def _outcome(
+    trial: Trial, mutant: Mutant, source: str, key: str, known: "_Memory", coverage: Coverage
+) -> str:
+    """What the tests say about a mutant, unless these tests have said it before."""
+    tests = coverage.choose(mutant)
+    state = _digest(*((trial.tree / test).read_text() for test in tests))
+    if known.outcome(key, state) is None:
+        patience = 30 + PATIENCE * coverage.seconds(tests)
+        known.remember(key, state, _try(trial.tree, mutant, source, tests, patience))
+    return known.outcome(key, state)
+
+
+def _try(tree: Path, mutant: Mutant, source: str, tests: list[str], patience: float) -> str:
     """Whether a test fails on the mutant, or takes far too long."""
     if not tests:
         return SURVIVED
-    patience = 30 + PATIENCE * sum(test.seconds for test in tests)
     file = tree / mutant.file
     try:
         file.write_text(mutated(mutant, source))
-        result = runs.run_tests(tree, [test.path for test in tests], patience, None)
+        result = runs.run_tests(tree, tests, patience, None)
     finally:
         file.write_text(source)
     return SURVIVED if result.code == runs.PASSED else KILLED
@@ -126,18 +133,17 @@ def _digest(*texts: str) -> str:
 
 
 class _Memory:
-    """Answers on disk, by mutant. A survivor is tried again once its tests have changed."""
+    """Outcomes on disk: who is killed stays so, who survives is tried again by other tests."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         lines = path.read_text().splitlines() if path.exists() else []
         self.known = {row["mutant"]: row for row in map(json.loads, lines)}
 
-    def recall(self, mutant: str, tests: str) -> str | None:
+    def outcome(self, mutant: str, tests: str | None = None) -> str | None:
         row = self.known.get(mutant)
-        if row is None or (row["outcome"] == SURVIVED and row["tests"] != tests):
-            return None
-        return row["outcome"]
+        valid = row is not None and (row["outcome"] == KILLED or row["tests"] == tests)
+        return row["outcome"] if valid else None
 
     def remember(self, mutant: str, tests: str, outcome: str) -> None:
         row = self.known[mutant] = {"mutant": mutant, "tests": tests, "outcome": outcome}

@@ -69,15 +69,9 @@ def vertex_values(F: Generator, K: int, dtype: DTypeLike) -> Float[Array, " {K}"
 
 def values_at(F: Generator, q: Float[Array, "n K"]) -> Float[Array, " n"]:
     """F at each row of q; where that is NaN, as for 0·log 0, F at a point just inside."""
-    q = _flushed(q)
+    q = simplex.flush_subnormal(q)
     undefined = jnp.isnan(jax.vmap(F)(q))  # not where it is +∞: a score may be infinite
     return jax.vmap(F)(jnp.where(undefined[:, None], _inside(q), q))
-
-
-def _flushed(q: Float[Array, "n K"]) -> Float[Array, "n K"]:
-    """q with zeros for subnormal numbers, which some operations of a program take for zeros."""
-    subnormal = jnp.abs(q) < jnp.finfo(q.dtype).tiny
-    return q - jax.lax.stop_gradient(jnp.where(subnormal, q, 0.0))
 
 
 def scalar_function(F: Generator) -> Generator:

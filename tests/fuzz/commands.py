@@ -77,7 +77,7 @@ JUNK = ["", " ", "-1", "0", "1", "nan", "inf", "-inf", "1e400", "0x10", "٤", "1
 JUNK += ["x" * 300, "a b", "-", "--", "=", ":", "a:b", "math:sqrt", "math:pi", "no.py:f", "\udcff"]
 JUNK += ["[/bold]", "[red]", "%s", "{}", "ü", "\u2028", "a\nb", "../..", ".", "/dev/null"]
 JUNK += ["None", "true", "99999999999999999999", "digits.csv", "clean-3", "symmetric-0"]
-FEW = {"names": ("experiments.noise", "experiments.speed", "proofs_numeric")}
+FEW = ("experiments.noise", "experiments.speed", "proofs_numeric")  # for a short run
 REFUSED, ACCEPTED = command_line.BAD_INPUT, 0
 
 

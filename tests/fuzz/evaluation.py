@@ -24,18 +24,19 @@ RANGES = {
     "temperature": (0, np.inf),
 }
 BINS = (1, 15)
-FEW = {"shapes": [(4, 3)], "dtypes": ["float32"], "most": 6}
+KINDS = [*arrays.FEW, ((1, 2), "float64"), ((2, 6, 5), "float32"), ((6, 3), "bfloat16")]
+KINDS += [((2, 2), "float16")]
+MOST = 25  # pairs to compare
 
 
 @st.composite
-def inputs(draw, shapes=((4, 3), (1, 2), (2, 6, 5)), dtypes=tuple(arrays.DTYPES), most=25):
-    """Probabilities, logits and labels of one shape, and samples to compare and adjust."""
-    shape, dtype = draw(st.sampled_from(shapes)), draw(st.sampled_from(dtypes))
-    kind = {"shapes": [shape], "dtypes": [dtype]}
-    p, z = draw(arrays.probabilities(**kind)), draw(arrays.logits(**kind))
+def inputs(draw, kinds=KINDS):
+    """Probabilities and logits of one kind, and samples to compare and to adjust."""
+    kind = [draw(st.sampled_from(kinds))]
+    p, z = draw(arrays.probabilities(kind)), draw(arrays.logits(kind))
     numbers = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 0.5 + 1e-16]), st.floats(-1e3, 1e3))
-    pairs = draw(st.lists(st.tuples(numbers, numbers), max_size=most))
-    levels = draw(st.lists(st.floats(0, 1), max_size=most))
+    pairs = draw(st.lists(st.tuples(numbers, numbers), max_size=MOST))
+    levels = draw(st.lists(st.floats(0, 1), max_size=MOST))
     return p, z, np.array(pairs).reshape(-1, 2), np.array(levels)
 
 

@@ -3,18 +3,17 @@
 import numpy as np
 import pytest
 
-from tests.fuzz import arrays, commands, evaluation, losses, scores
+from tests.fuzz import arrays, commands, losses, scores
 from tests.fuzz.__main__ import TARGETS, main, run
 from tests.fuzz.arrays import Batch
 
-SHORT = {"losses": arrays.FEW, "scores": arrays.FEW, "evaluation": evaluation.FEW}
-SHORT |= {"commands": commands.FEW}
+SHORT = dict.fromkeys(("losses", "scores", "evaluation"), arrays.FEW) | {"commands": commands.FEW}
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_few_examples(name):
     target = TARGETS[name]
-    tried, error = run(target.check, target.inputs(**SHORT[name]), 25, number=0)
+    tried, error = run(target.check, target.inputs(SHORT[name]), 25, number=0)
     if error is not None:
         raise error
     assert tried >= 25

@@ -175,7 +175,7 @@ def _flatten(box: str) -> str:
     inside = [line[1:-1] for line in plain.splitlines()[1:-1]]
     sections = re.split(r"^ *[─-]+ *$", "\n".join(inside), flags=re.MULTILINE)
     messages = [_join_outer_lines(part) for part in sections if "Argument helptext:" not in part]
-    return "; ".join(messages)
+    return "; ".join(filter(None, messages))  # in ASCII a line without a message is under the title
 
 
 def _join_outer_lines(section: str) -> str:

@@ -69,6 +69,7 @@ def vertex_values(F: Generator, K: int, dtype: DTypeLike) -> Float[Array, " {K}"
 
 def values_at(F: Generator, q: Float[Array, "n K"]) -> Float[Array, " n"]:
     """F at each row of q; where that is NaN, as for 0·log 0, F at a point just inside."""
+    q = simplex.flush_subnormal(q)
     undefined = jnp.isnan(jax.vmap(F)(q))  # not where it is +∞: a score may be infinite
     return jax.vmap(F)(jnp.where(undefined[:, None], _inside(q), q))
 

@@ -47,6 +47,12 @@ def interior(p: Float[Array, "*shape"], power: float = 1.0) -> Float[Array, "*sh
     return p + jax.lax.stop_gradient(jnp.maximum(floor - p, 0))
 
 
+def flush_subnormal(p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """`p`, with zeros for subnormal numbers, which some operations of a program take for zeros."""
+    subnormal = jnp.abs(p) < jnp.finfo(p.dtype).tiny
+    return p - jax.lax.stop_gradient(jnp.where(subnormal, p, 0))
+
+
 def log_entries(p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """log p, elementwise; −∞ where p is zero, with the derivative next to it."""
     return jnp.log(interior(p)) + jax.lax.stop_gradient(jnp.where(p > 0, 0.0, -jnp.inf))

@@ -107,6 +107,17 @@ def test_noise_reaches_the_training_labels_alone(text):
     assert abs(np.mean(changed[may]) - RATES[text]) < 0.05 and not changed[~may].any()
 
 
+@pytest.mark.parametrize("text", ["symmetric-20", "pair-flip-40"])
+def test_another_seed_moves_other_labels(text):
+    """The places that two seeds move are independent: they share a fraction of rate²."""
+    dataset, regime = datasets.load("digits"), Regime.parse(text)
+    parts = [partition(dataset, regime, seed) for seed in (1, 2)]
+    first, second = (part.noise.labels != part.split.train.labels for part in parts)
+    shared, rate = np.mean(first & second), RATES[text]
+    assert abs(shared - rate**2) < 5 * np.sqrt(rate**2 / len(first))
+    assert rate - rate**2 > 10 * np.sqrt(rate**2 / len(first))  # what one stream for both gives
+
+
 @pytest.mark.parametrize("text", NOISE)
 def test_validation_is_corrupted_like_training_but_by_draws_of_its_own(text):
     dataset, regime = datasets.load("digits"), Regime.parse(text)

@@ -115,6 +115,37 @@ def test_a_linear_model_is_attacked_exactly(confidence):
     chex.assert_trees_all_close(reached, dict.fromkeys(NAMES, best), atol=1e-6)
 
 
+def indifferent(x):
+    """A model without a slope: an attack on it stays where it starts."""
+    return jnp.zeros((len(x), 3))
+
+
+def test_an_attack_starts_anywhere_in_its_ball():
+    """Uniform on [−ε, ε]: of mean 0 and variance ε²/3, up to the ends, and of its key."""
+    x, labels = jnp.full((300, 200), 0.5), jnp.arange(300) % 3
+    start = np.asarray(perturbation.pgd(KEY, indifferent, x, labels, epsilon=0.3) - x)
+    assert abs(start.mean()) < 4 * 0.3 / np.sqrt(3 * start.size)
+    assert np.mean(start**2) == pytest.approx(0.3**2 / 3, rel=0.02)
+    np.testing.assert_allclose([start.min(), start.max()], [-0.3, 0.3], atol=0.001)
+    other = perturbation.pgd(jax.random.key(8), indifferent, x, labels, epsilon=0.3)
+    assert not np.allclose(other - x, start)
+
+
+@pytest.mark.parametrize("label", range(3))
+def test_a_step_of_the_attack_is_an_eighth_of_the_radius(label, monkeypatch):
+    """Twenty of them cross the ball, whose width is sixteen."""
+    w = jnp.array([[1.0, -2.0], [0.5, 3.0], [-1.5, -1.0]])
+    x, labels = jnp.full((50, 2), 0.5), jnp.full(50, label)
+    monkeypatch.setattr(perturbation, "PGD_STEPS", 1)
+    start = np.asarray(perturbation.pgd(KEY, indifferent, x, labels, epsilon=0.16), np.float64)
+    moved = np.asarray(perturbation.pgd(KEY, lambda x: x @ w.T, x, labels, epsilon=0.16))
+    p = np.exp(start @ w.T) / np.sum(np.exp(start @ w.T), axis=1, keepdims=True)
+    slope = (p - np.eye(3)[label]) @ w  # of cross-entropy
+    expected = np.clip(start + 0.02 * np.sign(slope), 0.5 - 0.16, 0.5 + 0.16)
+    np.testing.assert_allclose(moved, expected, atol=1e-6)
+    assert 20 * 0.16 / 8 > 2 * 0.16
+
+
 def test_gaussian_noise_has_its_deviation_and_is_clipped():
     x = jnp.full((200, 200), 0.5)
     noise = np.asarray(perturbation.gaussian(KEY, x, sigma=0.1) - x)

@@ -122,6 +122,7 @@ def test_bad_arguments_are_one_line(arguments, says, terminal, encoding, command
     code, out, err = command(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith("error: ") and err.count("\n") == 1
+    assert err[len("error: ")].isalpha(), err
     assert [part for part in says if part not in err] == [], err
     assert err.endswith("python -m examples.one --help\n")
     assert "at such length" not in err

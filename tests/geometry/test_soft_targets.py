@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pgeom
+from pgeom.geometry import any_generator
 
 G = pgeom.generators
 A = np.array([[2.0, 0.5, 0.3], [0.5, 1.5, 0.2], [0.3, 0.2, 1.0]])
@@ -151,3 +152,18 @@ def test_risks_and_regrets_of_a_score():
     np.testing.assert_array_equal(
         pgeom.regret(score)(eta, p), pgeom.bregman_divergence(cubic)(eta, p)
     )
+
+
+@pytest.mark.parametrize("small", [5e-39, 1e-45, 0.0])
+def test_a_target_below_the_smallest_normal_number_counts_as_zero(small):
+    """Its logarithm is −∞ where the processor rounds it to zero, which no convex F is."""
+    eta = jnp.array([0.5, 0.5, small], jnp.float32)
+    for p in ([1.0, 0.0, 0.0], [0.2, 0.3, 0.5]):
+        point = jnp.array(p, jnp.float32)
+        actual = pgeom.bregman_score(entropy)(point, eta)
+        np.testing.assert_allclose(actual, pgeom.bregman_score(G.shannon)(point, eta), rtol=1e-6)
+
+    def count_nonzero(p):  # by their bits, whatever the processor makes of them
+        return jnp.sum(jax.lax.bitcast_convert_type(p, jnp.int32) != 0).astype(p.dtype)
+
+    assert any_generator.values_at(count_nonzero, eta[None]) == 2

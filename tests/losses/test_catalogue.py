@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.geometry import curvature
+from pgeom.geometry import curvature, simplex
 from pgeom.losses import candidates, catalogue
 from pgeom.types import Annealing, ClassStats
 
@@ -122,6 +122,21 @@ def test_the_low_rank_factor_is_that_of_the_protocol(classes):
     assert B.shape == (classes, min(4, classes))
     many = np.concatenate([candidates.low_rank_factor(k) * np.sqrt(4) / 0.2 for k in range(50, 60)])
     np.testing.assert_allclose([np.mean(many), np.std(many)], [0, 1], atol=0.06)
+
+
+def test_the_geometry_is_drawn_with_the_seed_of_the_protocol():
+    """2025, with 0 for CAPM's factor and 1 for HPG's directions, and the number of classes."""
+    draws = np.random.default_rng([2025, 0, 6]).standard_normal((6, 4))
+    np.testing.assert_allclose(candidates.low_rank_factor(6), 0.2 * draws / 2, rtol=1e-12)
+    w = np.random.default_rng([2025, 1, 6]).standard_normal((4, 6))
+    w /= np.linalg.norm(w, axis=1, keepdims=True)
+    F = candidates.hpg_generator(6)
+    np.testing.assert_allclose(F.w, w, rtol=1e-6)
+    # the scale makes the mean of trace(H)/K two over the draws of that key
+    points = np.asarray(simplex.uniform(jax.random.key(2025), 6, curvature.DRAWS), np.float64)
+    sech2 = 1 / np.cosh((points @ w.T - w.mean(axis=1)) / 0.25) ** 2
+    mean = 1 + np.mean(np.sum(0.25 * sech2, axis=1)) / 6
+    np.testing.assert_allclose(F.scale, 2 / mean, rtol=1e-6)
 
 
 def test_the_geometry_is_one_constant_whatever_the_precision_or_tracing():

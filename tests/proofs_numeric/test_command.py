@@ -96,7 +96,7 @@ def command(monkeypatch):
         (["--generator", "my_generators:cubic", "--classes", "1000000"], "at most 1000"),
         (["--generator", ""], "--generator must not be empty"),
         (["--generator", "quits_at_once:F"], "cannot import 'quits_at_once': it calls sys.exit"),
-        (["--out", "my_generators.py"], "--out: cannot make the folder"),
+        (["--out", "my_generators.py"], "--out must be a folder"),
         (["--clases", "3"], "--classes"),
         (["--only", "regret", "--classes", "100"], "margin, improper, contamination only"),
         (["--generator", "my_generators"], "module:function"),

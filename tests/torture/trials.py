@@ -1,0 +1,179 @@
+"""The trials: each does one thing to a command and says what went wrong.
+
+A trial ends with the same command once more, whole and undisturbed: its records must be those of a
+folder to which nothing happened.
+"""
+
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.torture import commands
+from tests.torture.damages import DAMAGES
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+ENDS = {signal.SIGKILL: commands.KILLED, signal.SIGTERM: 143, signal.SIGINT: 130}
+WRITERS = {  # what the processes of a race add to the command
+    "same": ((), (), ()),
+    "other losses": (("--losses", "ce"), ("--losses", "gce"), ("--losses", "brier")),
+    "other seeds": (("--seeds", "0,"), ("--seeds", "1,"), ("--seeds", "2,")),
+}
+SMALL_FILE = 30_000  # bytes, beyond which writing fails as on a full disk
+
+
+class Bench(NamedTuple):
+    """Where trials happen: a scratch folder, and a cache of compiled programs that they share."""
+
+    folder: Path
+    rng: random.Random
+
+    @property
+    def cache(self) -> Path:
+        return self.folder / "cache"
+
+    def fresh(self) -> Path:
+        """A folder that is not there yet."""
+        out = self.folder / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        return out
+
+    def reference(self, name: str, *runs: tuple[str, ...]) -> Path:
+        """The folder of commands that ran one after another, undisturbed."""
+        out = self.folder / "reference" / name
+        if not out.exists():
+            for words in runs:
+                code, said = commands.run(words, out, self.cache)
+                if code:
+                    raise RuntimeError(f"the undisturbed command fails: {said}")
+        return out
+
+    def same(self, out: Path, reference: Path) -> list[str]:
+        equal = commands.records(out) == commands.records(reference)
+        return [] if equal else ["the records are not those of an undisturbed run"]
+
+
+Trial = Callable[[Bench], list[str]]
+
+
+def kill(words: tuple[str, ...], name: str, bench: Bench) -> list[str]:
+    """A signal at a random moment, twice, and then the whole command."""
+    reference, out = bench.reference(name, words), bench.fresh()
+    whole, found = _seconds(words, name, bench), []
+    for _ in range(2):
+        sent, process = bench.rng.choice(SIGNALS), commands.start(words, out, bench.cache)
+        time.sleep(bench.rng.uniform(0.02, 1.1) * whole)
+        process.send_signal(sent)
+        found += commands.faults(*commands.finish(process), allowed={0, ENDS[sent]})
+    found += commands.faults(*commands.run(words, out, bench.cache), allowed={0})
+    return found + bench.same(out, reference)
+
+
+def race(kind: str, writers: int, bench: Bench) -> list[str]:
+    """Several writers at once: whoever is refused comes again."""
+    jobs = [(*commands.COMMANDS["noise"], *more) for more in WRITERS[kind][:writers]]
+    reference, out = bench.reference(f"{kind} {writers}", *jobs), bench.fresh()
+    processes, found = [commands.start(words, out, bench.cache) for words in jobs], []
+    for process in processes:
+        code, said = commands.finish(process)
+        refused = code == 2 and commands.IN_USE in said and said.count("\n") == 1
+        found += [] if refused else commands.faults(code, said, allowed={0})
+    for words in jobs:
+        found += commands.faults(*commands.run(words, out, bench.cache), allowed={0})
+    return found + bench.same(out, reference)
+
+
+def damage(name: str, bench: Bench) -> list[str]:
+    """A finished folder, damaged, and the command again."""
+    words = commands.COMMANDS["noise"]
+    reference, out = bench.reference("noise", words), bench.fresh()
+    shutil.copytree(reference, out)
+    DAMAGES[name](out, bench.rng)
+    code, said = commands.run(words, out, bench.cache)
+    unsaid = [] if str(out) in said else ["the damage was not named"]
+    return commands.faults(code, said, allowed={0}) + unsaid + bench.same(out, reference)
+
+
+def surround(name: str, surroundings: str, bench: Bench) -> list[str]:
+    """A command in hostile surroundings, over the files of an earlier call, and then once more."""
+    words = commands.COMMANDS[name]
+    reference, out = bench.reference(name, words), bench.fresh()
+    shutil.copytree(reference, out)
+    before = commands.sizes(out)
+    options, allowed = SURROUNDINGS[surroundings](bench)
+    target = Path("/sys/torture") if surroundings == "read-only folder" else out
+    found = commands.faults(*commands.run(words, target, bench.cache, **options), allowed=allowed)
+    if "stdout" in options:
+        os.close(options["stdout"])
+    found += commands.shortened(before)
+    found += commands.faults(*commands.run(words, out, bench.cache), allowed={0})
+    return found + bench.same(out, reference)
+
+
+def _closed_pipe(bench: Bench) -> tuple[dict, set[int]]:
+    reader, writer = os.pipe()
+    os.close(reader)
+    return {"stdout": writer}, {0}
+
+
+def _limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_FILE, SMALL_FILE))
+
+
+def _variables(**more: str) -> Callable[[Bench], tuple[dict, set[int]]]:
+    return lambda bench: ({"env": commands.environment(bench.cache, **more)}, {0})
+
+
+SURROUNDINGS: dict[str, Callable[[Bench], tuple[dict, set[int]]]] = {
+    "ascii": _variables(LC_ALL="C", PYTHONUTF8="0", PYTHONIOENCODING="ascii"),
+    "40 columns": _variables(COLUMNS="40"),
+    "closed pipe": _closed_pipe,
+    "full output": lambda bench: ({"stdout": os.open("/dev/full", os.O_WRONLY)}, {2}),
+    "read-only folder": lambda bench: ({}, {2}),
+    "full disk": lambda bench: ({"preexec_fn": _limit_files}, {0, 2}),
+}
+
+
+def _seconds(words: tuple[str, ...], name: str, bench: Bench) -> float:
+    """How long a command takes from nothing, with its programs in the cache."""
+    path = bench.folder / f"seconds {name}"
+    if not path.exists():
+        begun = time.perf_counter()
+        commands.run(words, bench.fresh(), bench.cache)
+        path.write_text(str(time.perf_counter() - begun))
+        bench.fresh()
+    return float(path.read_text())
+
+
+def kinds() -> dict[str, Iterator[Trial]]:
+    """Trials of each kind, in turn, without end but for those of which there are only so many."""
+    noise = commands.COMMANDS["noise"]
+    surroundings = [(name, kind) for kind in SURROUNDINGS for name in commands.COMMANDS]
+    races = [(kind, writers) for kind in WRITERS for writers in (2, 3)]
+    return {
+        "kills of noise": _repeat([partial(kill, noise, "noise")]),
+        "kills of report": _repeat([partial(kill, commands.COMMANDS["report"], "report")]),
+        "writer races": _repeat([partial(race, *one) for one in races]),
+        "damages": _repeat([partial(damage, name) for name in DAMAGES]),
+        "surroundings": iter([partial(surround, *one) for one in surroundings]),
+    }
+
+
+def _repeat(trials: list[Trial]) -> Iterator[Trial]:
+    while True:
+        yield from trials
+
+
+def attempt(trial: Trial, bench: Bench) -> list[str]:
+    """What went wrong in a trial; a trial that cannot be made is something."""
+    try:
+        return trial(bench)
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        return [f"{type(error).__name__}: {error}"]

@@ -81,7 +81,7 @@ FEW = ("experiments.noise", "experiments.speed", "proofs_numeric")  # for a shor
 REFUSED, ACCEPTED = command_line.BAD_INPUT, 0
 
 
-class Working(SystemExit):
+class Working(BaseException):
     """Raised where a command would begin to work."""
 
 
@@ -148,11 +148,13 @@ def call(line: Line) -> tuple[int, str, str]:
         # the devices of this process are set up already
         stack.enter_context(patch.object(jax.config, "update", lambda *_: None))
         for place in WORK:
-            stack.enter_context(patch(place, side_effect=Working(ACCEPTED)))
+            stack.enter_context(patch(place, side_effect=Working))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         try:
             command_line.run(COMMANDS[line.name], line.name)
         except SystemExit as stop:
             code = stop.code
+        except Working:
+            code = ACCEPTED
     return int(code or 0), out.getvalue(), err.getvalue()

@@ -41,12 +41,9 @@ class Answer(NamedTuple):
 
 
 def draw_mutants(root: Path, rooms: Sequence[str], count: int, seed: int) -> list[Mutant]:
-    """Mutants of every room, by the square root of its places, so that small rooms are seen too."""
-    every = {room: _room_mutants(root, room) for room in rooms}
-    weights = {room: math.sqrt(len(mutants)) for room, mutants in every.items()}
-    total = sum(weights.values())
-    shares = {room: math.ceil(count * weight / total) for room, weight in weights.items()}
-    return [mutant for room in rooms for mutant in draw(every[room], shares[room], seed)]
+    """As many mutants of every room."""
+    share = math.ceil(count / len(rooms))
+    return [mutant for room in rooms for mutant in draw(_room_mutants(root, room), share, seed)]
 
 
 def read_equivalents(path: Path) -> Equivalents:

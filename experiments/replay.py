@@ -1,6 +1,7 @@
 """Recompute one recorded run: `python -m experiments.replay 3f2a --out results/noise`."""
 
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -16,7 +17,10 @@ from pgeom.frontend.numbers import count
 MEASURES = {robustness.PERTURBATIONS.name: robustness.PERTURBATIONS}
 
 
-def main(run: tyro.conf.Positional[str], out: Path = Path("results/noise")) -> int:
+def main(
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    out: Path = Path("results/noise"),
+) -> int:
     """Train a recorded run again and compare every value; exit code 1 if one differs.
 
     Everything is taken from the record and the manifest beside it. What was named by a path is read

@@ -38,13 +38,12 @@ def main(
     console.print(
         f"{record['identity']}: {record['dataset']}, {record['regime']}, seed {record['seed']}, "
         f"{record['label']}",
-        highlight=False,
-        markup=False,
+        soft_wrap=True,
     )
     machine = Machine(min(record["device"]["count"], available), console)
     found = recompute(study, store, machine)
     for line in describe_comparison(found):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     return 1 if found.values else 0
 
 

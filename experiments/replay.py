@@ -1,6 +1,7 @@
 """Recompute one recorded run: `python -m experiments.replay 3f2a --out results/noise`."""
 
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -16,7 +17,10 @@ from pgeom.frontend.numbers import count
 MEASURES = {robustness.PERTURBATIONS.name: robustness.PERTURBATIONS}
 
 
-def main(run: tyro.conf.Positional[str], out: Path = Path("results/noise")) -> int:
+def main(
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    out: Path = Path("results/noise"),
+) -> int:
     """Train a recorded run again and compare every value; exit code 1 if one differs.
 
     Everything is taken from the record and the manifest beside it. What was named by a path is read
@@ -34,13 +38,12 @@ def main(run: tyro.conf.Positional[str], out: Path = Path("results/noise")) -> i
     console.print(
         f"{record['identity']}: {record['dataset']}, {record['regime']}, seed {record['seed']}, "
         f"{record['label']}",
-        highlight=False,
-        markup=False,
+        soft_wrap=True,
     )
     machine = Machine(min(record["device"]["count"], available), console)
     found = recompute(study, store, machine)
     for line in describe_comparison(found):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     return 1 if found.values else 0
 
 

@@ -57,10 +57,10 @@ def run(
     try:
         with watch:
             code = _execute(main, f"python -m {name}", example)
-    except KeyboardInterrupt as stop:
-        code = stop.code if isinstance(stop, interrupts.Interrupted) else INTERRUPTED
-    if watch.raised:  # here, where the frames that the exception left are gone, with all they held
-        watch.end(code)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    if watch.code is not None:  # here, where the exception is gone, and all that its frames held
+        watch.end(watch.code)
     if code == INTERRUPTED:  # not by a signal, but by a user's function
         print(on_interrupt, file=sys.stderr)
     sys.exit(code)

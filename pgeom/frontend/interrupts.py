@@ -26,15 +26,7 @@ SHOW_CURSOR = "\x1b[?25h"  # which progress bars hide
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asks the process to end.
-
-    Attributes:
-      code: the exit code, 130 for Ctrl-C and 143 for SIGTERM.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.code = 128 + number
+    """A signal asks the process to end."""
 
 
 class Watch:
@@ -45,12 +37,12 @@ class Watch:
       line: what an interrupted command says.
 
     Attributes:
-      raised: whether a signal has arrived.
+      code: the exit code once a signal has arrived, 130 for Ctrl-C and 143 for SIGTERM.
     """
 
     def __init__(self, line: str) -> None:
         self._line = line
-        self.raised = False
+        self.code: int | None = None
         self._swallowed = threading.Event()
         self._restore = ExitStack()
 
@@ -67,7 +59,7 @@ class Watch:
             self._restore.callback(signal.signal, number, signal.signal(number, self._handle))
 
     def __exit__(self, *exception: object) -> None:
-        if not self.raised:
+        if self.code is None:
             self._restore.close()
 
     def end(self, code: int) -> NoReturn:
@@ -83,14 +75,14 @@ class Watch:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         """Raise, but once: a second Ctrl-C must not interrupt the cleaning up."""
-        if not self.raised:
-            self.raised = True
-            raise Interrupted(number)
+        if self.code is None:
+            self.code = 128 + number
+            raise Interrupted
 
     def _notice(self, report: Callable[[Any], object], unraisable: Any) -> None:
         """Have an exception that was swallowed repeated, and do not report it."""
         if isinstance(unraisable.exc_value, Interrupted):
-            self.raised = False
+            self.code = None
             self._swallowed.set()
         else:
             report(unraisable)

@@ -35,6 +35,12 @@ def swallowed_for_good(number):
     except BaseException:
         time.sleep(60)
 
+def swallowed_by_mistake(number):
+    try:
+        signal.raise_signal(number)
+    except BaseException:
+        return
+
 def again_while_cleaning_up(number):
     try:
         signal.raise_signal(number)
@@ -68,7 +74,14 @@ def run(*command):
 
 @pytest.mark.parametrize("number", CODES)
 @pytest.mark.parametrize(
-    "how", ["at_once", "in_a_callback", "in_a_compiled_program", "swallowed_for_good"]
+    "how",
+    [
+        "at_once",
+        "in_a_callback",
+        "in_a_compiled_program",
+        "swallowed_by_mistake",
+        "swallowed_for_good",
+    ],
 )
 def test_a_signal_is_one_line_and_its_code(how, number, tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)

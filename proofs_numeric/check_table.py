@@ -19,6 +19,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from pgeom.frontend.numbers import count
 from proofs_numeric.check import Check
 
 Results = dict[str, list[Check]]
@@ -68,7 +69,7 @@ class Row(NamedTuple):
                 parts.append(f"{name} {bound:.6g}{share}")
         if self.sharpness is not None:
             parts.append(f"median sharp/paper {self.sharpness:.3f}")
-        return "; ".join([*parts, f"{self.cases} case{'s' * (self.cases != 1)}"])
+        return "; ".join([*parts, count(self.cases, "case")])
 
 
 def rows(results: Results) -> Iterator[Row]:
@@ -88,7 +89,8 @@ def summary(results: Results) -> str:
     """How many checks there are, and how many of them fail."""
     verdicts = [check.holds for checks in results.values() for check in checks]
     failed = verdicts.count(False)
-    return f"{len(verdicts)} checks: {'all hold' if failed == 0 else f'{failed} FAIL'}"
+    outcome = "all hold" if failed == 0 else f"{failed} FAIL"
+    return f"{count(len(verdicts), 'check')}: {outcome}"
 
 
 def median_sharpness(results: Results) -> dict[str, float]:

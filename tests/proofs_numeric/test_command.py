@@ -144,7 +144,7 @@ def broken(monkeypatch):
 def test_a_failing_claim_exits_with_one(command, broken, capsys):
     assert command("--only", "improper", "--classes", "2") == 1
     out = capsys.readouterr().out
-    assert "FAILS   4.0000  false" in out and out.endswith("\n1 checks: 1 FAIL\n")
+    assert "FAILS   4.0000  false" in out and out.endswith("\n1 check: 1 FAIL\n")
     assert max(map(len, out.splitlines())) <= 100 and "made up" not in out
     assert command("--only", "improper", "--classes", "2", "--verbose") == 1
     assert "K=2, made up" in capsys.readouterr().out
@@ -154,7 +154,7 @@ def test_everything_is_written_to_a_folder(command, broken, tmp_path, capsys):
     arguments = ["--only", "improper", "--classes", "2", "--json", "--out", str(tmp_path / "new")]
     assert command(*arguments) == 1
     assert (tmp_path / "new/proofs.json").read_text("utf-8") == capsys.readouterr().out
-    assert "1 checks: 1 FAIL" in (tmp_path / "new/proofs.md").read_text("utf-8")
+    assert "1 check: 1 FAIL" in (tmp_path / "new/proofs.md").read_text("utf-8")
 
 
 def test_a_generator_that_prints_leaves_json_alone(command, folder, capsys):

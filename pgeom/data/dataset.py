@@ -34,6 +34,7 @@ class Dataset:
       image_shape: that of one example, if its features are pixels or samples of a signal.
       noise_map: `[K]`, the class for which asymmetric noise mistakes each class, possibly itself.
       notes: what a user should know about how it was read, one line each.
+      posterior: `[n, K]`, the true probabilities of the classes, where they are known.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Dataset:
     image_shape: tuple[int, ...] | None = None
     noise_map: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
+    posterior: Float[np.ndarray, "n K"] | None = None
 
     @cached_property
     def num_classes(self) -> int:
@@ -90,6 +92,7 @@ def from_arrays(
     notes: Sequence[str] = (),
     missing: bool = False,
     dtype: type[np.floating] = np.float64,
+    posterior: Numbers | None = None,
 ) -> Dataset:
     """A dataset of your own arrays, checked and copied.
 
@@ -104,6 +107,7 @@ def from_arrays(
       notes: what a user should know, one line each.
       missing: whether features may be NaN, to be imputed in each split.
       dtype: of the features; float32 takes half the memory.
+      posterior: `[n, K]`, the true probabilities of the classes, where they are known.
     """
     checked = _checked_features(np.asarray(features), dtype, missing)
     integers = _checked_labels(np.asarray(labels), len(checked))
@@ -123,7 +127,15 @@ def from_arrays(
         image_shape=image_shape,
         noise_map=None if noise_map is None else _checked_map(noise_map, K),
         notes=tuple(notes),
+        posterior=None if posterior is None else _checked_posterior(posterior, len(integers), K),
     )
+
+
+def _checked_posterior(posterior: Numbers, n: int, K: int) -> Float[np.ndarray, "n K"]:
+    rows = np.asarray(posterior, np.float64)
+    if rows.shape != (n, K) or not np.all(rows >= 0) or not np.allclose(rows.sum(axis=1), 1):
+        raise ValueError(f"posterior must be {n} distributions on {K} classes, got {rows.shape}")
+    return _frozen(rows.copy())
 
 
 def _checked_map(noise_map: Sequence[int], K: int) -> tuple[int, ...]:

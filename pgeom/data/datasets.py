@@ -22,6 +22,7 @@ from sklearn import datasets
 
 from pgeom.data.dataset import REGIMES, Dataset, from_arrays
 from pgeom.data.images import fashion_mnist, mnist1d
+from pgeom.data.mixtures import FORM, is_mixture, mixture_dataset
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose
 
@@ -33,31 +34,38 @@ def load(name: str, *, target: str | None = None, impute: bool = False) -> Datas
     """A built-in dataset, made once, or the one in a file.
 
     Args:
-      name: of `BUILT_IN`, or the path of a `.npz`, `.csv` or `.parquet` file.
+      name: of `BUILT_IN`, `mixture-CLASSES-EXAMPLES`, or the path of a `.npz`, `.csv` or
+        `.parquet` file, or of a folder with the IDX files of images.
       target: the column of the labels, of a `.csv` or `.parquet` file.
       impute: whether values of a file may be missing.
 
     Raises:
       UsageError: in one line, if there is no such dataset.
     """
-    if name not in BUILT_IN:
+    if name not in BUILT_IN and not is_mixture(name):
         # here and not above: pandas takes a second
-        from pgeom.data import files
+        from pgeom.data import files, image_folder
 
+        if files.is_folder(name):
+            _refuse_options(target, impute, f"tables, got the folder {name!r}")
+            return image_folder.read_folder(Path(name))
         if files.is_path(name):
             return files.read_dataset(Path(name), target=target, impute=impute)
         _refuse_unknown(name, files.FORMS)
+    _refuse_options(target, impute, f"datasets from files, got {name!r}")
+    return mixture_dataset(name) if is_mixture(name) else _made(BUILT_IN[name])
+
+
+def _refuse_options(target: str | None, impute: bool, purpose: str) -> None:
     if target is not None or impute:
-        option = "--impute" if target is None else "--target"
-        raise UsageError(f"{option} is for datasets from files, got {name!r}")
-    return _made(BUILT_IN[name])
+        raise UsageError(f"{'--impute' if target is None else '--target'} is for {purpose}")
 
 
 def _refuse_unknown(name: str, forms: str) -> NoReturn:
     try:
         choose("dataset", name, BUILT_IN)
     except UsageError as error:
-        raise UsageError(f"{error}, or the path of a {forms} file") from None
+        raise UsageError(f"{error}, {FORM}, or the path of a {forms}") from None
     raise AssertionError(f"{name!r} is built in")
 
 

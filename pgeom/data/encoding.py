@@ -4,8 +4,10 @@
 >>> encode_labels(pd.Series(["b", "a", "b"]), "my.csv")
 EncodedLabels(labels=array([1, 0, 1], dtype=int32), classes=('a', 'b'))
 >>> made = encode_features(pd.DataFrame({"x": [1.5, 2.5], "city": ["Rome", "Oslo"]}), "my.csv")
->>> made.features.tolist(), made.notes
-([[1.5, 0.0, 1.0], [2.5, 1.0, 0.0]], ('my.csv: one-hot encoded city (2 values)',))
+>>> made.features.tolist()
+[[1.5, 0.0, 1.0], [2.5, 1.0, 0.0]]
+>>> made.notes[1]
+'my.csv: one-hot encoded city (2 values)'
 """
 
 from collections.abc import Iterable
@@ -17,6 +19,7 @@ from jaxtyping import Float, Int, Int32
 from pandas.api import types
 from sklearn.preprocessing import OneHotEncoder
 
+from pgeom.data.splits import SMALLEST_CLASS
 from pgeom.frontend.errors import UsageError
 
 MOST_VALUES = 1000  # of a categorical column; more are names or numbers of the examples
@@ -68,14 +71,16 @@ class Column(NamedTuple):
 
 
 def encode_labels(labels: pd.Series, where: str) -> EncodedLabels:
-    """Classes of any type, in sorted order: strings, booleans or whole numbers.
+    """Classes of any type, in sorted order.
+
+    Numbers that are not whole are classes if each occurs often enough for a split.
 
     Args:
       labels: `[n]`.
       where: the file, to begin messages with.
 
     Raises:
-      UsageError: if a label is missing, or a number that is not whole.
+      UsageError: if a label is missing, or a measurement.
     """
     gaps = int(labels.isna().sum())
     if gaps:
@@ -83,18 +88,23 @@ def encode_labels(labels: pd.Series, where: str) -> EncodedLabels:
     if isinstance(labels.dtype, pd.CategoricalDtype):
         labels = labels.astype(labels.dtype.categories.dtype)
     labels = _recognised(labels)
-    if _is_number(labels):
-        values = labels.to_numpy()
-        if values.dtype.kind == "f":
-            broken = values[~np.isfinite(values) | (values != np.round(values))]
-            if len(broken):
-                raise UsageError(f"{where}: labels must be classes, got the number {broken[0]}")
-            # as Python's, because those of NumPy have a largest one
-            labels = pd.Series([int(value) for value in values], dtype=object)
-    else:
-        labels = labels.astype(str)
+    labels = _classes(labels, where) if _is_number(labels) else labels.astype(str)
     numbers, names = pd.factorize(labels, sort=True)
     return EncodedLabels(numbers.astype(np.int32), tuple(map(str, names)))
+
+
+def _classes(labels: pd.Series, where: str) -> pd.Series:
+    """Numbers as classes: whole ones, or those of which there are several each."""
+    values = labels.to_numpy()
+    if values.dtype.kind != "f":
+        return labels
+    broken = values[~np.isfinite(values) | (values != np.round(values))]
+    if not len(broken):
+        # as Python's, because those of NumPy have a largest one
+        return pd.Series([int(value) for value in values], dtype=object)
+    if not np.isfinite(broken).all() or np.unique_counts(values).counts.min() < SMALLEST_CLASS:
+        raise UsageError(f"{where}: labels must be classes, got the number {broken[0]}")
+    return labels
 
 
 def encode_features(
@@ -102,6 +112,7 @@ def encode_features(
     where: str,
     *,
     impute: bool = False,
+    constant: bool = False,
     dtype: type[np.floating] = np.float64,
 ) -> EncodedFeatures:
     """Numbers as they are, everything else one-hot encoded.
@@ -110,14 +121,17 @@ def encode_features(
       columns: of numbers, booleans, strings or categories.
       where: the file, to begin messages with.
       impute: whether values may be missing: a number stays NaN, and a category becomes one more.
+      constant: whether columns may be.
       dtype: of the features.
 
     Raises:
-      UsageError: if values are missing or infinite, or a column has a type or more values than
-        can be encoded.
+      UsageError: if values are missing or infinite, or a column is constant, or has a type or
+        more values than can be encoded.
     """
     made = [_column(str(name), columns.iloc[:, k], where) for k, name in enumerate(columns)]
     _refuse_gaps(made, where, impute)
+    if not constant:
+        _refuse_constant(made, where)
     size = len(columns) * sum(column.width for column in made) * np.dtype(dtype).itemsize / 2**30
     if size > MOST_GIB:
         raise UsageError(f"{where}: encoded features would take {size:.0f} GiB, at most {MOST_GIB}")
@@ -190,7 +204,18 @@ def _refuse_gaps(columns: list[Column], where: str, impute: bool) -> None:
         raise UsageError(f"{where}: {count}, in column {listed(infinite)}")
 
 
+def _refuse_constant(columns: list[Column], where: str) -> None:
+    names = [column.name for column in columns if column.constant]
+    if names:
+        says, them = ("says", "it") if len(names) == 1 else ("say", "them")
+        features = f"{counted(len(names), 'constant feature')} {says} nothing: {listed(names)}"
+        raise UsageError(f"{where}: {features}; leave {them} out")
+
+
 def _notes(columns: list[Column]) -> Iterable[str]:
+    plain = [column.name for column in columns if not column.is_category]
+    if plain:
+        yield f"standardised by the training part: {listed(plain)}"
     categories = [column for column in columns if column.is_category]
     if categories:
         widths = (f"{column.name} ({counted(column.width, 'value')})" for column in categories)

@@ -1,8 +1,8 @@
 """A dataset from a file: `.npz` with arrays X and y, `.csv` or `.parquet` with a target column."""
 
 import csv
+import math
 import re
-import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from pgeom.data.csv_table import read_csv
 from pgeom.data.dataset import Dataset, from_arrays
 from pgeom.data.encoding import EncodedLabels, encode_features, encode_labels, listed
 from pgeom.data.splits import SMALLEST_CLASS
@@ -18,8 +19,9 @@ from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import nearest
 
 SUFFIXES = (".npz", ".csv", ".parquet")
-FORMS = ".npz, .csv or .parquet"
+FORMS = ".npz, .csv or .parquet file, or of a folder with IDX files"
 LONGEST_NAME = 100  # of a dataset: it is part of the names of files
+SMALLEST_SQUARE = 8  # pixels a side, below which a square number of features is no image
 UNREADABLE = (OSError, ValueError, EOFError, csv.Error, zipfile.BadZipFile, zlib.error)
 
 
@@ -30,19 +32,33 @@ class Table(NamedTuple):
       columns: the features, in columns of any type.
       labels: of any type.
       dtype: that keeps the features as they are.
+      image_shape: that of an example, if the examples are images.
       notes: on how it was read.
     """
 
     columns: pd.DataFrame
     labels: pd.Series
     dtype: type[np.floating] = np.float64
+    image_shape: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def may_be_constant(self) -> bool:
+        """Whether features are pixels, or may be: at the border of images many never change."""
+        side = math.isqrt(self.columns.shape[1])
+        square = side >= SMALLEST_SQUARE and side**2 == self.columns.shape[1]
+        return square or self.image_shape is not None
 
 
 def is_path(word: str) -> bool:
     """Whether a word looks like the path of a file, and not like the name of a dataset."""
     path = Path(word)
     return path.suffix.lower() in SUFFIXES or len(path.parts) > 1 or path.is_file()
+
+
+def is_folder(word: str) -> bool:
+    """Whether a word is a folder, and no table in several files, as of `.parquet` there are."""
+    return Path(word).is_dir() and Path(word).suffix.lower() not in SUFFIXES
 
 
 def read_dataset(path: Path, *, target: str | None = None, impute: bool = False) -> Dataset:
@@ -63,13 +79,16 @@ def read_dataset(path: Path, *, target: str | None = None, impute: bool = False)
     if not table.columns.shape[1]:
         raise UsageError(f"{where} has no features")
     encoded = encode_labels(table.labels, where)
-    _require_enough(encoded, where)
-    made = encode_features(table.columns, where, impute=impute, dtype=table.dtype)
+    require_enough(encoded, where)
+    made = encode_features(
+        table.columns, where, impute=impute, constant=table.may_be_constant, dtype=table.dtype
+    )
     return from_arrays(
-        _safe_name(path.stem),
+        safe_name(path.stem),
         made.features,
         encoded.labels,
         classes=encoded.classes,
+        image_shape=table.image_shape,
         notes=(*table.notes, *made.notes, *_class_note(encoded, where)),
         missing=impute,
         dtype=table.dtype,
@@ -79,7 +98,7 @@ def read_dataset(path: Path, *, target: str | None = None, impute: bool = False)
 def _read(path: Path, target: str | None) -> Table:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise UsageError(f"a dataset must be a {FORMS} file, got {str(path)!r}")
+        raise UsageError(f"a dataset must be the path of a {FORMS}, got {str(path)!r}")
     if not path.exists():
         there = [file.name for file in path.parent.glob("*") if file.suffix.lower() in SUFFIXES]
         near = nearest(path.name, there)
@@ -90,7 +109,7 @@ def _read(path: Path, target: str | None) -> Table:
     try:
         if suffix == ".npz":
             return _read_npz(path)
-        frame, notes = _read_csv(path) if suffix == ".csv" else (_read_parquet(path), ())
+        frame, notes = read_csv(path) if suffix == ".csv" else (_read_parquet(path), ())
     except UsageError:
         raise
     except UNREADABLE as error:
@@ -114,35 +133,16 @@ def _read_npz(path: Path) -> Table:
                 must = "which could run code; save numbers and strings"
                 raise UsageError(f"{path.name} has pickled objects, {must}") from None
             raise
-    if X.ndim != 2 or X.dtype.kind not in "fiu":
-        got = f"{X.dtype} of shape {X.shape}"
-        raise UsageError(f"{path.name}: X must be a [n, d] array of real numbers, got {got}")
+    if not 2 <= X.ndim <= 4 or X.dtype.kind not in "fiu":
+        must = "a [n, d] array of real numbers, or images [n, height, width]"
+        raise UsageError(f"{path.name}: X must be {must}, got {X.dtype} of shape {X.shape}")
     if y.shape != X.shape[:1]:
         raise UsageError(f"{path.name}: y must have shape [{len(X)}] like X, got {y.shape}")
     labels = np.char.decode(y, "utf-8", "replace") if y.dtype.kind == "S" else y
     dtype = np.float32 if np.can_cast(X.dtype, np.float32) else np.float64
-    columns = pd.DataFrame(X, columns=[f"X[:, {k}]" for k in range(X.shape[1])])
-    return Table(columns, pd.Series(labels), dtype)
-
-
-def _read_csv(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    # the header by itself: pandas renames the second of two columns of one name
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        header = next((row for row in csv.reader(file) if row), None)
-    if header is None:
-        raise UsageError(f"{path.name} is empty")
-    with warnings.catch_warnings():
-        # a row longer than the header
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        try:
-            frame = pd.read_csv(path, index_col=False, low_memory=False, encoding="utf-8-sig")
-        except pd.errors.ParserWarning:
-            raise UsageError(f"{path.name} has rows longer than its header") from None
-    frame.columns = pd.Index(header)
-    if header[0] == "" and frame.iloc[:, 0].equals(pd.Series(range(len(frame)))):
-        note = f"{path.name}: left out the first column, which has no name and counts the rows"
-        return frame.iloc[:, 1:], (note,)
-    return frame, ()
+    names = [f"X[:, {str(place)[1:-1].rstrip(',')}]" for place in np.ndindex(X.shape[1:])]
+    columns = pd.DataFrame(X.reshape(len(X), len(names)), columns=names)
+    return Table(columns, pd.Series(labels), dtype, X.shape[1:] if X.ndim > 2 else None)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -171,7 +171,8 @@ def _separate(frame: pd.DataFrame, target: str | None, where: str, notes: tuple[
     return Table(frame.drop(columns=target), frame[target], notes=notes)
 
 
-def _require_enough(encoded: EncodedLabels, where: str) -> None:
+def require_enough(encoded: EncodedLabels, where: str) -> None:
+    """Refuse labels that cannot be split: of one class, or with too few of another."""
     if len(encoded.classes) < 2:
         (only,) = encoded.classes
         raise UsageError(f"{where}: labels must have at least 2 classes, got only {only!r}")
@@ -192,6 +193,6 @@ def _class_note(encoded: EncodedLabels, where: str) -> tuple[str, ...]:
     return (f"{where}: the classes are {listed(pairs)}",)
 
 
-def _safe_name(stem: str) -> str:
+def safe_name(stem: str) -> str:
     """A stem without what could not be, or could lead elsewhere, in the name of a file."""
     return re.sub(r"[^\w.-]+", "-", stem).strip("-.")[:LONGEST_NAME] or "dataset"

@@ -9,9 +9,10 @@ import math
 import os
 import random
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float32, UInt8
 
 from pgeom.data.dataset import REGIMES, Dataset, from_arrays
 from pgeom.frontend.errors import UsageError
@@ -19,33 +20,47 @@ from pgeom.frontend.errors import UsageError
 FOLDER_VARIABLE = "PGEOM_DATA"
 SYSTEM_FOLDERS = (Path("/usr/share/datasets"), Path("/usr/local/share/datasets"))
 FASHION = "fashion-mnist"
-FASHION_PARTS = ("train", "t10k")
+PARTS, KINDS = ("train", "t10k"), ("images-idx3", "labels-idx1")
+NAMES = tuple((part, kind) for part in PARTS for kind in KINDS)  # of the files
 FASHION_CLASSES = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
 # pullover → shirt, dress ↔ coat, sneaker → sandal, ankle boot → sneaker: Zhang and Sabuncu (2018)
 FASHION_MAP = (0, 1, 6, 4, 3, 5, 6, 5, 8, 7)
+FASHION_LABELS = 0xF1793760  # the CRC-32 of its 70,000 labels
 
 UNSIGNED_BYTES = 8  # the code of the element type in an IDX file
 
 
+class Parts(NamedTuple):
+    """The images and labels of a folder, the published training examples first."""
+
+    pixels: UInt8[np.ndarray, "n ..."]
+    labels: UInt8[np.ndarray, " n"]
+
+    @property
+    def intensities(self) -> Float32[np.ndarray, "n d"]:
+        """In [0, 1]."""
+        flat = self.pixels.reshape(len(self.pixels), -1).astype(np.float32)
+        flat /= 255
+        return flat
+
+
 def fashion_mnist() -> Dataset:
-    """Its 70,000 images, the published training examples first, with intensities in [0, 1]."""
-    folder = _find_fashion()
-    pixels, labels = (
-        np.concatenate([read_idx(_idx_path(folder, part, kind)) for part in FASHION_PARTS])
-        for kind in ("images-idx3", "labels-idx1")
-    )
-    intensities = pixels.reshape(len(pixels), -1).astype(np.float32)
-    intensities /= 255
+    """Its 70,000 images, from where they are on this machine."""
+    return make_fashion(read_parts(_find_fashion()))
+
+
+def make_fashion(parts: Parts) -> Dataset:
+    """Fashion-MNIST of the content of its files."""
     return from_arrays(
         FASHION,
-        intensities,
-        labels,
+        parts.intensities,
+        parts.labels,
         f"{REGIMES} asymmetric-40",
         classes=FASHION_CLASSES,
-        image_shape=pixels.shape[1:],
+        image_shape=parts.pixels.shape[1:],
         noise_map=FASHION_MAP,
         dtype=np.float32,
     )
@@ -68,6 +83,27 @@ def mnist1d() -> Dataset:
     signals = np.concatenate([made["x"], made["x_test"]])
     labels = np.concatenate([made["y"], made["y_test"]])
     return from_arrays("mnist1d", signals, labels, image_shape=signals.shape[1:])
+
+
+def read_parts(folder: Path) -> Parts:
+    """What the four files of a folder hold.
+
+    Raises:
+      UsageError: if one is missing or broken, or they do not fit together.
+    """
+    paths = {name: _idx_path(folder, *name) for name in NAMES}
+    if missing := [path for path in paths.values() if not path.is_file()]:
+        plain = missing[0].with_suffix("").name
+        raise UsageError(f"the folder {str(folder)!r} has no {plain} or {missing[0].name}")
+    arrays = {name: read_idx(path) for name, path in paths.items()}
+    for part in PARTS:
+        images, labels = (arrays[part, kind] for kind in KINDS)
+        if images.ndim < 2 or labels.ndim != 1 or len(images) != len(labels):
+            got = f"{list(images.shape)} and {list(labels.shape)}"
+            raise UsageError(f"{str(folder)!r}: {part} must have a label per image, got {got}")
+    if len({arrays[part, KINDS[0]].shape[1:] for part in PARTS}) > 1:
+        raise UsageError(f"{str(folder)!r}: all images must have one shape")
+    return Parts(*(np.concatenate([arrays[part, kind] for part in PARTS]) for kind in KINDS))
 
 
 def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
@@ -97,11 +133,10 @@ def _find_fashion() -> Path:
     folders = [folder / FASHION for folder in SYSTEM_FOLDERS]
     if own:
         folders = [Path(own), Path(own) / FASHION, *folders]
-    names = [(p, kind) for p in FASHION_PARTS for kind in ("images-idx3", "labels-idx1")]
     for folder in folders:
-        if all(_idx_path(folder, *name).is_file() for name in names):
+        if all(_idx_path(folder, *name).is_file() for name in NAMES):
             return folder
-    wanted = f"{FASHION_PARTS[0]}-images-idx3-ubyte.gz"
+    wanted = f"{PARTS[0]}-images-idx3-ubyte.gz"
     raise UsageError(
         f"{FASHION} is not on this machine: apt-get install dataset-{FASHION}, or set "
         f"{FOLDER_VARIABLE} to a folder with its four files, {wanted} and so on, of "

@@ -34,8 +34,11 @@ def text(content):
 
 ROWS = "".join(f"{k},{job}\n" for k, job in enumerate(JOBS))
 BAD = {
-    "one-dimensional.npz": (arrays(X=X[:, 0]), "X must be a [n, d] array of real numbers, got"),
-    "texts.npz": (arrays(X=X.astype(str)), "X must be a [n, d] array of real numbers, got <U"),
+    "one-dimensional.npz": (
+        arrays(X=X[:, 0]),
+        "X must be a [n, d] array of real numbers, or images",
+    ),
+    "texts.npz": (arrays(X=X.astype(str)), "X must be a [n, d] array of real numbers, or images"),
     "objects.npz": (objects, "objects.npz has pickled objects, which could run code"),
     "dumped.npz": (dumped, "dumped.npz is no .npz file: write one by numpy.savez"),
     "nothing.npz": (lambda path: path.touch(), "nothing.npz is no .npz file"),
@@ -44,7 +47,10 @@ BAD = {
     "no-y.npz": (lambda path: save_npz(path, X=X, z=Y), "must have arrays X and y, got X, z"),
     "short.npz": (arrays(y=Y[:5]), "y must have shape [30] like X, got (5,)"),
     "one-hot.npz": (arrays(y=np.eye(3)[Y]), "y must have shape [30] like X, got (30, 3)"),
-    "regression.npz": (arrays(y=Y + 0.5), "labels must be classes, got the number 0.5"),
+    "regression.npz": (arrays(y=X[:, 0]), "labels must be classes, got the number 0.12573"),
+    "endless.npz": (arrays(y=np.where(Y, Y, np.inf)), "labels must be classes, got the number inf"),
+    "constant.npz": (arrays(X=0 * X + 7), "4 constant features say nothing: X[:, 0], X[:, 1], "),
+    "five.npz": (arrays(X=np.zeros((N, 1, 1, 1, 1))), "X must be a [n, d] array of real numbers"),
     "one-class.npz": (arrays(y=0 * Y), "labels must have at least 2 classes, got only '0'"),
     "few.npz": (arrays(y=np.where(np.arange(N) < 4, 9, Y)), "5 examples, got 4 of '9'"),
     "no-rows.npz": (arrays(X=X[:0], y=Y[:0]), "no-rows.npz has no rows"),
@@ -63,8 +69,12 @@ BAD = {
     "unlabelled.csv": (text("age,job\n" + ROWS + "7,\n"), "1 missing label of 31"),
     "gap.csv": (text("age,job\n" + ROWS + ",nurse\n"), "1 missing value, in column age; --impute"),
     "infinite.csv": (text("age,job\n" + ROWS + "-inf,nurse\n"), "1 infinite value, in column age"),
+    "same.csv": (
+        text("age,c,job\n" + ROWS.replace(",", ",x,")),
+        "1 constant feature says nothing: c",
+    ),
     "few.csv": (text("age,job\n" + ROWS + "7,pilot\n"), "5 examples, got 1 of 'pilot'"),
-    "text.txt": (text("age,job\n" + ROWS), "must be a .npz, .csv or .parquet file, got"),
+    "text.txt": (text("age,job\n" + ROWS), "must be the path of a .npz, .csv or .parquet file"),
 }
 
 
@@ -98,5 +108,6 @@ def test_options_of_files_are_refused_for_built_in_datasets(options):
 
 
 def test_a_name_that_is_neither_is_told_of_both():
-    with pytest.raises(UsageError, match=r"or the path of a .npz, .csv or .parquet file$"):
+    paths = "a .npz, .csv or .parquet file, or of a folder with IDX files$"
+    with pytest.raises(UsageError, match=rf"mixture-\S+, or the path of {paths}"):
         datasets.load("digit")

@@ -89,7 +89,8 @@ def test_numbers_stay_and_everything_else_is_one_hot():
     ]
     np.testing.assert_array_equal(made.features, expected)
     said = "my.csv: one-hot encoded city (3 values), smoker (2 values), size (2 values)"
-    assert made.notes == (said,) and made.features.dtype == np.float64
+    assert made.notes == ("my.csv: standardised by the training part: x, n, price", said)
+    assert made.features.dtype == np.float64
 
 
 GAPS = frame(
@@ -109,7 +110,7 @@ def test_missing_values_are_counted_and_their_columns_named():
 
 
 def test_missing_numbers_stay_missing_and_missing_categories_are_one_more():
-    made = encode_features(GAPS, "my.csv", impute=True)
+    made = encode_features(GAPS, "my.csv", impute=True, constant=True)
     expected = [  # missing, Oslo, Rome; missing, False, True
         [1, 1, 1, 0, 0, 1, 0, 0, 1],
         [NAN, 2, 2, 1, 0, 0, 1, 0, 0],
@@ -117,6 +118,7 @@ def test_missing_numbers_stay_missing_and_missing_categories_are_one_more():
     ]
     np.testing.assert_array_equal(made.features, expected)
     assert made.notes == (
+        "my.csv: standardised by the training part: x, full, n",
         "my.csv: one-hot encoded city (3 values), yes (3 values)",
         "my.csv: 3 missing numbers (x, n) replaced by the mean of the training part",
         "my.csv: 2 missing values (city, yes) made a category of their own",
@@ -134,8 +136,12 @@ def test_imputing_what_is_complete_changes_nothing():
 @pytest.mark.parametrize(
     "column", [[7, 7, 7], [0.5, NAN, 0.5], [NAN, NAN, NAN], ["a", "a", "a"], [True, True, True]]
 )
-def test_a_constant_feature_is_kept_and_said(column):
-    made = encode_features(frame(x=[1, 2, 3], c=column), "my.csv", impute=True)
+def test_a_constant_feature_is_refused_or_kept_and_said(column):
+    table = frame(x=[1, 2, 3], c=column)
+    with pytest.raises(UsageError) as error:
+        encode_features(table, "my.csv", impute=True)
+    assert str(error.value) == "my.csv: 1 constant feature says nothing: c; leave it out"
+    made = encode_features(table, "my.csv", impute=True, constant=True)
     assert made.features.shape == (3, 2)
     assert made.notes[-1] == "my.csv: constant, and kept: c"
 
@@ -157,8 +163,9 @@ columns = st.lists(
 @settings(deadline=None, max_examples=60)
 def test_the_order_of_the_rows_does_not_matter(columns, order):
     table = pd.DataFrame({f"c{k}": column for k, column in enumerate(columns)})
-    made = encode_features(table, "t", impute=True)
-    moved = encode_features(table.iloc[list(order)].reset_index(drop=True), "t", impute=True)
+    made = encode_features(table, "t", impute=True, constant=True)
+    shuffled = table.iloc[list(order)].reset_index(drop=True)
+    moved = encode_features(shuffled, "t", impute=True, constant=True)
     np.testing.assert_array_equal(moved.features, made.features[list(order)])
     assert moved.notes == made.notes
 
@@ -166,7 +173,7 @@ def test_the_order_of_the_rows_does_not_matter(columns, order):
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", None]), min_size=1, max_size=20))
 @settings(deadline=None)
 def test_exactly_one_feature_of_a_category_is_hot(values):
-    made = encode_features(pd.DataFrame({"c": values}), "t", impute=True)
+    made = encode_features(pd.DataFrame({"c": values}), "t", impute=True, constant=True)
     np.testing.assert_array_equal(made.features.sum(axis=1), 1)
     assert set(np.unique(made.features)) <= {0.0, 1.0}
     assert made.features.shape[1] == len(set(values))

@@ -31,7 +31,10 @@ def test_arrays(tmp_path, labels, classes):
     np.testing.assert_array_equal(dataset.features, X)
     np.testing.assert_array_equal(dataset.labels, Y)
     assert (dataset.name, dataset.classes) == ("mine", tuple(classes))
-    assert len(dataset.notes) == (tuple(classes) != ("0", "1", "2"))
+    assert dataset.notes[0] == (
+        "mine.npz: standardised by the training part: X[:, 0], X[:, 1], X[:, 2], X[:, 3]"
+    )
+    assert len(dataset.notes) == 1 + (tuple(classes) != ("0", "1", "2"))
     assert [str(regime) for regime in dataset.regimes] == datasets.REGIMES.split()
 
 
@@ -46,13 +49,35 @@ def test_arrays_take_no_more_memory_than_they_need(tmp_path, given, kept):
     np.testing.assert_array_equal(dataset.features, arrays["X"])
 
 
-@pytest.mark.parametrize("labels", [JOBS, JOBS.astype("S"), Y == 1, Y.astype(float)])
+@pytest.mark.parametrize("labels", [JOBS, JOBS.astype("S"), Y == 1, Y.astype(float), Y / 2])
 def test_labels_of_any_type(tmp_path, labels):
     dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", X=X, y=labels)))
     texts = [x.decode() if isinstance(x, bytes) else str(x) for x in labels]
-    texts = [text.removesuffix(".0") for text in texts]
+    if np.array_equal(labels, Y):
+        texts = [text.removesuffix(".0") for text in texts]
     assert [dataset.classes[label] for label in dataset.labels] == texts
     assert dataset.classes == tuple(sorted(set(texts)))
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (6, 5), (4, 4, 3)])
+def test_arrays_of_images_have_a_shape(tmp_path, shape):
+    pixels = np.random.default_rng(0).random((N, *shape))
+    pixels[:, 0] = 0  # as the border of images often is
+    dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", X=pixels, y=Y)))
+    np.testing.assert_array_equal(dataset.features, pixels.reshape(N, -1))
+    assert dataset.image_shape == shape
+    assert dataset.notes[-1].startswith(
+        f"mine.npz: constant, and kept: X[:, 0, 0{', 0' * (len(shape) - 2)}]"
+    )
+
+
+def test_a_flat_square_may_be_an_image_with_a_constant_border(tmp_path):
+    pixels = np.random.default_rng(0).random((N, 64))
+    pixels[:, 0] = 0
+    dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", X=pixels, y=Y)))
+    assert dataset.image_shape is None and "constant, and kept: X[:, 0]" in dataset.notes[-1]
+    with pytest.raises(UsageError, match="1 constant feature says nothing"):
+        datasets.load(str(save_npz(tmp_path / "mine.npz", X=pixels[:, :63], y=Y)))
 
 
 def test_a_table(tmp_path):
@@ -62,6 +87,7 @@ def test_a_table(tmp_path):
     np.testing.assert_array_equal(dataset.features[:, 1:], np.eye(2)[1 - Y % 2])
     assert dataset.name == "people" and dataset.classes == ("clerk", "doctor", "nurse")
     assert dataset.notes == (
+        "people.csv: standardised by the training part: age",
         "people.csv: one-hot encoded city (2 values)",
         "people.csv: the classes are 0 = clerk, 1 = doctor, 2 = nurse",
     )
@@ -121,6 +147,15 @@ def test_imputed_values_are_the_mean_of_each_training_part(tmp_path):
         np.testing.assert_allclose(split.train.features[:, 0].mean(), 0, atol=1e-6)
 
 
+def test_missing_values_are_refused_unless_they_may_be_filled(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = [f"{k},{'ab'[k % 2]}" for k in range(30)]
+    path.write_text("\n".join(["x,job", *rows, ",a", ""]))
+    with pytest.raises(UsageError, match="--impute"):
+        files.read_dataset(path, target="job")
+    assert len(files.read_dataset(path, target="job", impute=True).labels) == 31
+
+
 def test_the_content_and_not_the_place_identifies_a_file(tmp_path):
     (tmp_path / "a").mkdir()
     for folder in (tmp_path, tmp_path / "a"):
@@ -143,7 +178,7 @@ def test_the_content_and_not_the_place_identifies_a_file(tmp_path):
     ],
 )
 def test_a_name_is_safe_in_the_names_of_files(stem, name):
-    assert files._safe_name(stem) == name == Path(name).name
+    assert files.safe_name(stem) == name == Path(name).name
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,19 @@
 import gzip
 import random
 import sys
+import zlib
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from pgeom.data import images
+from pgeom.data import datasets, images
 from pgeom.frontend.errors import UsageError
 
 RNG = np.random.default_rng(0)
-PIXELS = {"train": RNG.integers(0, 256, (30, 28, 28)), "t10k": RNG.integers(0, 256, (10, 28, 28))}
-LABELS = {"train": np.arange(30) % 10, "t10k": np.arange(10)[::-1]}
+PIXELS = {"train": RNG.integers(0, 256, (40, 28, 28)), "t10k": RNG.integers(0, 256, (10, 28, 28))}
+LABELS = {"train": np.arange(40) % 10, "t10k": np.arange(10)[::-1]}
 
 
 def idx(array):
@@ -42,9 +44,9 @@ def test_fashion_is_read_from_where_it_is(tmp_path, monkeypatch, packed, place):
     write_fashion(tmp_path / place, packed)
     monkeypatch.setenv("PGEOM_DATA", str(tmp_path / "own"))
     fashion = images.fashion_mnist()
-    assert fashion.features.shape == (40, 784) and fashion.features.dtype == np.float32
+    assert fashion.features.shape == (50, 784) and fashion.features.dtype == np.float32
     pixels = np.concatenate([PIXELS["train"], PIXELS["t10k"]])
-    np.testing.assert_array_equal(np.rint(fashion.features * 255).reshape(40, 28, 28), pixels)
+    np.testing.assert_array_equal(np.rint(fashion.features * 255).reshape(50, 28, 28), pixels)
     np.testing.assert_array_equal(fashion.labels, [*LABELS["train"], *LABELS["t10k"]])
     assert fashion.unit_range and fashion.image_shape == (28, 28)
     assert [str(regime) for regime in fashion.regimes][-1] == "asymmetric-40"
@@ -65,6 +67,41 @@ def test_fashion_is_mistaken_for_similar_fashion(tmp_path, monkeypatch):
     }
 
 
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_folder_with_its_files_is_a_dataset(tmp_path, monkeypatch, packed):
+    """Fashion-MNIST is known by its labels, whatever the folder is called."""
+    write_fashion(tmp_path / "my images", packed)
+    monkeypatch.chdir(tmp_path)
+    mine = datasets.load("my images")
+    assert (mine.name, mine.image_shape, mine.noise_map) == ("my-images", (28, 28), None)
+    assert mine.features.shape == (50, 784) and mine.classes == tuple("0123456789")
+    labels = np.concatenate([LABELS["train"], LABELS["t10k"]]).astype(np.uint8)
+    monkeypatch.setattr(images, "FASHION_LABELS", zlib.crc32(labels.tobytes()))
+    fashion = datasets.load(str(tmp_path / "my images"))
+    monkeypatch.setenv("PGEOM_DATA", str(tmp_path / "my images"))
+    assert fashion.digest == images.fashion_mnist().digest != mine.digest
+    assert (fashion.name, fashion.noise_map) == ("fashion-mnist", images.FASHION_MAP)
+
+
+def test_the_labels_of_fashion_mnist_are_known():
+    folder = Path("/usr/share/datasets/fashion-mnist")
+    if not folder.is_dir():
+        pytest.skip("dataset-fashion-mnist is not installed")
+    files = [folder / f"{part}-labels-idx1-ubyte.gz" for part in ("train", "t10k")]
+    labels = b"".join(images.read_idx(file).tobytes() for file in files)
+    assert len(labels) == 70_000 and zlib.crc32(labels) == images.FASHION_LABELS
+
+
+def test_a_folder_without_its_files_is_one_line(tmp_path):
+    write_fashion(tmp_path)
+    (tmp_path / "t10k-labels-idx1-ubyte.gz").unlink()
+    with pytest.raises(UsageError, match=r"has no t10k-labels-idx1-ubyte or .*\.gz$") as error:
+        datasets.load(str(tmp_path))
+    assert "\n" not in str(error.value)
+    with pytest.raises(UsageError, match="--target is for tables"):
+        datasets.load(str(tmp_path), target="y")
+
+
 def test_without_its_files_one_line_says_how_to_get_them(tmp_path, monkeypatch):
     write_fashion(tmp_path)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").unlink()
@@ -72,6 +109,22 @@ def test_without_its_files_one_line_says_how_to_get_them(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="apt-get install dataset-fashion-mnist, or set") as error:
         images.fashion_mnist()
     assert "\n" not in str(error.value) and "PGEOM_DATA" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "array", "said"),
+    [
+        ("train", "labels-idx1", LABELS["t10k"], "train must have a label per image"),
+        ("t10k", "images-idx3", PIXELS["t10k"][:, 1:], "all images must have one shape"),
+        ("train", "labels-idx1", np.zeros(40), "at least 5 examples, got 1 of '1'"),
+    ],
+)
+def test_files_that_do_not_fit_together_are_one_line(tmp_path, part, kind, array, said):
+    write_fashion(tmp_path, packed=False)
+    (tmp_path / f"{part}-{kind}-ubyte").write_bytes(idx(array))
+    with pytest.raises(UsageError, match=said) as error:
+        datasets.load(str(tmp_path))
+    assert "\n" not in str(error.value)
 
 
 GOOD = idx(PIXELS["t10k"])

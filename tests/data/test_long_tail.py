@@ -60,6 +60,14 @@ def test_ratio_1_of_a_balanced_pool_keeps_everything():
     np.testing.assert_array_equal(kept, np.arange(14))
 
 
+def test_the_largest_ratio_leaves_the_last_class_one_example():
+    labels = pool([9, 7, 8])
+    kept = long_tail.subsample(labels, 3, 7, np.random.default_rng(0))
+    assert np.bincount(labels[kept]).tolist() == [7, 3, 1]  # 7, √7 and 1
+    with pytest.raises(ValueError, match=r"ratio must be in \[1, 7\]"):
+        long_tail.subsample(labels, 3, 7.01, np.random.default_rng(0))
+
+
 @pytest.mark.parametrize("ratio", [1.1, 2.4, 2.5, 3.7])
 def test_a_fractional_ratio_leaves_every_class_something(ratio):
     for smallest in range(4, 20):

@@ -1,0 +1,84 @@
+"""Gaussian mixtures: datasets whose posterior is known exactly.
+
+`mixture-K-n` has n examples of K classes, which overlap and of which the first is four times as
+frequent as the last. With K, the classes are fixed; n alone is how many examples are drawn.
+
+>>> small, large = mixture_dataset("mixture-3-60"), mixture_dataset("mixture-3-6000")
+>>> small.features.shape, large.num_classes
+((60, 6), 3)
+>>> rate = [float((large.labels == k).mean()) for k in range(3)]
+>>> bool(np.allclose(large.posterior.mean(axis=0), rate, atol=0.02))
+True
+"""
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from pgeom.data.dataset import Dataset, from_arrays
+from pgeom.frontend.errors import UsageError
+
+FORM = "mixture-CLASSES-EXAMPLES"
+FEWEST, MOST = 2, 10  # classes
+LARGEST = 1_000_000  # examples
+PER_CLASS = 20  # examples, at least: a fourth of them may be of the rarest class
+DIMENSIONS = 6
+SPREAD = 0.9  # of the centres, in standard deviations of a class
+IMBALANCE = 4.0  # of the first class to the last
+SEED = 17
+
+
+class Mixture(NamedTuple):
+    """K classes with normal features of unit variance.
+
+    Attributes:
+      shares: the probabilities of the classes, `[K]`.
+      centres: their means, `[K, d]`.
+    """
+
+    shares: Float[np.ndarray, " K"]
+    centres: Float[np.ndarray, "K d"]
+
+    def posterior(self, features: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n K"]:
+        """P(y | x) ∝ π_y exp(−‖x − μ_y‖²/2), exactly."""
+        distances = np.sum((features[:, None] - self.centres) ** 2, axis=-1)
+        scores = np.log(self.shares) - distances / 2
+        odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return odds / odds.sum(axis=-1, keepdims=True)
+
+
+def make_mixture(K: int) -> Mixture:
+    """The mixture of K classes."""
+    shares = IMBALANCE ** (-np.arange(K) / (K - 1))
+    centres = np.random.default_rng([SEED, K]).normal(scale=SPREAD, size=(K, DIMENSIONS))
+    return Mixture(shares / shares.sum(), centres)
+
+
+def is_mixture(name: str) -> bool:
+    """Whether a name asks for a mixture."""
+    return name.startswith("mixture-")
+
+
+@cache
+def mixture_dataset(name: str) -> Dataset:
+    """The dataset `mixture-K-n`, with its posterior.
+
+    Raises:
+      UsageError: if K or n is not one that a mixture can have.
+    """
+    found = re.fullmatch(r"mixture-(\d+)-(\d+)", name, re.ASCII)
+    K, n = map(int, found.groups()) if found else (0, 0)
+    if not (FEWEST <= K <= MOST and PER_CLASS * K <= n <= LARGEST):
+        raise UsageError(
+            f"a mixture must be {FORM} with {FEWEST} to {MOST} classes and {PER_CLASS} to "
+            f"{LARGEST // MOST} examples of each, got {name!r}"
+        )
+    mixture, rng = make_mixture(K), np.random.default_rng([SEED, K, n])
+    labels = rng.choice(K, size=n, p=mixture.shares)
+    features = mixture.centres[labels] + rng.normal(size=(n, DIMENSIONS))
+    return from_arrays(
+        name, features, labels, "clean symmetric-40", posterior=mixture.posterior(features)
+    )

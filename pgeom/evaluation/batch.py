@@ -15,10 +15,11 @@ the scores.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, Int32
+from jaxtyping import Array, Bool, Float, Int32, Integer
 
 from pgeom import edge
 
@@ -87,3 +88,29 @@ def align_probabilities(probabilities: Values, labels: Values) -> Aligned:
     aligned = align(probabilities, labels)
     edge.probabilities("probabilities", probabilities)
     return aligned
+
+
+def hits(
+    scores: Float[Array, "*runs n K"], labels: Integer[Array, "*runs n"]
+) -> Float[Array, "*runs n"]:
+    """1 where the top class is the label, else 0, and NaN where a score is NaN."""
+    top = jnp.argmax(scores, axis=-1).astype(labels.dtype)
+    hit = (top == labels).astype(scores.dtype)
+    return jnp.where(diverged(scores), jnp.nan, hit)
+
+
+def diverged(scores: Float[Array, "*runs n K"]) -> Bool[Array, "*runs n"]:
+    """Whether a score of an example is NaN."""
+    return jnp.any(jnp.isnan(scores), axis=-1)
+
+
+def one_hot(
+    labels: Integer[Array, "*runs n"], scores: Float[Array, "*runs n K"]
+) -> Float[Array, "*runs n K"]:
+    """The labels as vertices, in the dtype of the scores."""
+    return jax.nn.one_hot(labels, scores.shape[-1], dtype=scores.dtype)
+
+
+def contract(subscripts: str, *operands: Array) -> Array:
+    """`einsum` in full precision: accelerators multiply float32 matrices in fewer bits."""
+    return jnp.einsum(subscripts, *operands, precision=jax.lax.Precision.HIGHEST)

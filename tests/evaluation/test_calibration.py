@@ -1,5 +1,7 @@
 """The fitted temperature against golden-section search in float64, and at its limits."""
 
+from functools import partial
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -12,21 +14,25 @@ from pgeom.evaluation import calibration, metrics
 
 # One compilation per shape; that compiling changes nothing is tested below.
 fit_temperature = jax.jit(calibration.fit_temperature)
+fit_with_prior = jax.jit(partial(calibration.fit_temperature, prior=1.0))
 
 
-def plain_nll(logits, labels, log_t):
+def objective(logits, labels, log_t, prior=0.0):
+    """The NLL of the examples and of the pseudo-example, divided by their number."""
     z = np.asarray(logits, np.float64) * np.exp(-log_t)
-    return np.mean(logsumexp(z, axis=-1) - z[np.arange(len(labels)), labels])
+    nll = np.sum(logsumexp(z, axis=-1) - z[np.arange(len(labels)), labels])
+    pseudo = np.median(np.ptp(z, axis=-1)) * np.eye(z.shape[-1])[0]
+    return (nll + prior * (logsumexp(pseudo) - pseudo.mean())) / (len(labels) + prior)
 
 
-def reference_log_t(logits, labels):
+def reference_log_t(logits, labels, prior=0.0):
     """A grid of quarter e-folds, then a bounded search between the neighbours of its best."""
     spread = np.log(np.ptp(np.asarray(logits, np.float64), axis=-1).mean())
     grid = spread + np.linspace(-15, 12, 109)
-    best = int(np.argmin([plain_nll(logits, labels, log_t) for log_t in grid]))
+    best = int(np.argmin([objective(logits, labels, log_t, prior) for log_t in grid]))
     assert 0 < best < len(grid) - 1
     found = minimize_scalar(
-        lambda log_t: plain_nll(logits, labels, log_t),
+        lambda log_t: objective(logits, labels, log_t, prior),
         bounds=(grid[best - 1], grid[best + 1]),
         method="bounded",
         options={"xatol": 1e-9},
@@ -99,7 +105,7 @@ def test_a_common_shift_changes_nothing_and_a_factor_only_the_unit():
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
-def test_separated_labels_want_the_coldest_temperature(size):
+def test_separated_labels_plainly_want_the_coldest_temperature(size):
     labels = np.arange(60) % 3
     margins = np.random.default_rng(0).uniform(0.01, 10, (60, 1))
     logits = np.float32(size * margins * np.eye(3)[labels])

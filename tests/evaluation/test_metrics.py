@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from scipy.stats import foldnorm
 from sklearn import metrics as sk
 
 from pgeom.evaluation import metrics
@@ -40,6 +41,29 @@ def loop_ece(p, labels, bins=15):
     return sum(s * abs(a - c) for c, a, s in zip(confidence, accuracy, share, strict=True))
 
 
+def loop_classwise(p, labels):
+    """The gap between forecasts and outcomes, class by class and bin by bin."""
+    errors = []
+    for c in range(K):
+        for low in np.arange(15) / 15:
+            inside = (p[:, c] > low) & (p[:, c] <= low + 1 / 15)
+            inside |= (low == 0) & (p[:, c] == 0)
+            errors.append(abs(np.sum(p[inside, c]) - np.sum(labels[inside] == c)) / len(p))
+    return sum(errors) / K
+
+
+def loop_debiased(p, labels, bins=15):
+    """Twice the plug-in value, less its expectation if each bin had its accuracy in truth."""
+    total = 0.0
+    for confidence, accuracy, share in np.transpose(loop_reliability(p, labels, bins)):
+        gap, expected = abs(accuracy - confidence), abs(accuracy - confidence)
+        if 0 < accuracy < 1:
+            error = np.sqrt(accuracy * (1 - accuracy) / (share * len(p)))
+            expected = foldnorm.mean(gap / error, scale=error)
+        total += share * (2 * gap - expected)
+    return max(total, 0.0)
+
+
 def loop_brier(p, labels):
     return np.mean([((row - np.eye(K)[c]) ** 2).sum() for row, c in zip(p, labels, strict=True)])
 
@@ -59,6 +83,8 @@ REFERENCES = {
     "brier": lambda z, p, y: loop_brier(p, y),
     "nll": lambda z, p, y: loop_nll(z, y),
     "ece": lambda z, p, y: loop_ece(p, y),
+    "classwise_ece": lambda z, p, y: loop_classwise(p, y),
+    "debiased_ece": lambda z, p, y: loop_debiased(p, y),
     "reliability": lambda z, p, y: loop_reliability(p, y, 15),
     "confusion_matrix": lambda z, p, y: sk.confusion_matrix(
         y, p.argmax(-1), labels=range(K), normalize="true"

@@ -9,7 +9,8 @@ import pytest
 from pgeom.evaluation import metrics
 
 LABELS = jnp.array([0, 2])
-OF_PROBABILITIES = {name: getattr(metrics, name) for name in ("brier", "ece", "reliability")}
+NAMES = ("brier", "ece", "classwise_ece", "debiased_ece", "smooth_ece", "reliability")
+OF_PROBABILITIES = {name: getattr(metrics, name) for name in NAMES}
 every_metric = pytest.mark.parametrize("metric", OF_PROBABILITIES.values(), ids=OF_PROBABILITIES)
 
 

@@ -1,0 +1,177 @@
+"""The parts of a mean score: CORP for two classes, the identity for every generator."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from model_diagnostics.scoring import LogLoss, SquaredError, decompose as corp
+from scipy.optimize import isotonic_regression, minimize_scalar
+from scipy.special import logsumexp, softmax
+
+import pgeom
+from pgeom import generators
+
+GENERATORS = {
+    "shannon": generators.shannon,
+    "brier": generators.squared_norm,
+    "spherical": generators.spherical,
+    "tsallis 1.5": generators.tsallis(1.5),
+    "tsallis 3": generators.tsallis(3.0),
+    "sum": generators.shannon + 2.0 * generators.squared_norm,
+    "cubic": lambda p: jnp.sum(p**3),
+    "quartic": lambda p: jnp.sum(p**4) + jnp.sum(p**2),
+    "exponential": lambda p: jnp.sum(jnp.exp(2 * p)),
+    "log-sum-exp": lambda p: jnp.log(jnp.sum(jnp.exp(5 * p))),
+}
+CORP = {"brier": (SquaredError(), 0.5), "shannon": (LogLoss(), 1.0)}
+
+
+def draw(seed, K, *, n=80, digits=4, sharpness=2.0):
+    """Forecasts that are too confident; every class occurs."""
+    rng = np.random.default_rng([seed, K])
+    logits = rng.normal(size=(n, K))
+    labels = np.argmax(logits + rng.gumbel(size=(n, K)), axis=-1)
+    labels[:K] = np.arange(K)
+    p = softmax(sharpness * logits, axis=-1).round(digits) + 10.0 ** -(digits + 1)
+    return p / p.sum(-1, keepdims=True), labels
+
+
+@pytest.mark.parametrize("name", CORP)
+@pytest.mark.parametrize(("seed", "digits"), [(0, 2), (1, 12)])
+def test_two_classes_are_those_of_model_diagnostics(x64, name, seed, digits):
+    p, labels = draw(seed, 2, digits=digits)
+    scoring, unit = CORP[name]
+    parts = pgeom.decompose(GENERATORS[name], p, labels)
+    expected = corp(labels, p[:, 1], scoring_function=scoring)
+    for field in ("miscalibration", "discrimination", "uncertainty"):
+        found = unit * float(getattr(parts, field))
+        assert found == pytest.approx(expected[field].item(), abs=1e-10)
+    assert unit * float(parts.mean_score) == pytest.approx(expected["score"].item(), abs=1e-10)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_the_identity_holds_and_two_classes_have_no_negative_part(name):
+    for K in (2, 3, 10):
+        p, labels = draw(3, K)
+        parts = pgeom.decompose(GENERATORS[name], np.float32(p), labels)
+        mean = pgeom.bregman_score(GENERATORS[name])(np.float32(p), labels).mean()
+        assert float(parts.mean_score) == pytest.approx(float(mean), rel=1e-5)
+        total = parts.miscalibration - parts.discrimination + parts.uncertainty
+        assert float(total) == pytest.approx(float(parts.mean_score), abs=1e-6)
+        if K == 2:
+            assert parts.miscalibration >= 0 and parts.discrimination >= 0
+
+
+def test_more_classes_are_each_against_the_rest(x64):
+    """The recalibrated forecasts of three classes by SciPy, and their log score by hand."""
+    p, labels = draw(4, 3, digits=12)
+    fitted = np.empty_like(p)
+    for k in range(3):
+        order = np.argsort(p[:, k])
+        fitted[order, k] = isotonic_regression((labels == k)[order].astype(float)).x
+    fitted /= fitted.sum(-1, keepdims=True)
+    chosen = np.arange(len(labels)), labels
+    raw, recalibrated = -np.log(p[chosen]).mean(), -np.log(fitted[chosen]).mean()
+    rate = np.bincount(labels) / len(labels)
+    entropy = -np.sum(rate * np.log(rate))
+    parts = pgeom.decompose(generators.shannon, p, labels)
+    expected = (raw, raw - recalibrated, entropy - recalibrated, entropy)
+    np.testing.assert_allclose(parts[:4], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 3, 10])
+def test_log_loss_by_temperature_equals_an_independent_fit(x64, K):
+    p, labels = draw(5, K, digits=12)
+    logits, n = np.log(p), len(labels)
+    pseudo = np.median(np.ptp(logits, axis=-1)) * np.eye(K)[0]
+
+    def nll(t):
+        return np.mean(logsumexp(logits / t, axis=-1) - logits[np.arange(n), labels] / t)
+
+    def objective(log_t):
+        t = np.exp(log_t)
+        return n * nll(t) + logsumexp(pseudo / t) - np.mean(pseudo / t)
+
+    log_t = minimize_scalar(objective, bounds=(-4, 4), method="bounded", options={"xatol": 1e-10}).x
+    parts = pgeom.decompose(generators.shannon, p, labels, recalibrate="temperature")
+    assert float(parts.miscalibration) == pytest.approx(nll(1.0) - nll(np.exp(log_t)), abs=1e-9)
+    assert float(parts.miscalibration) > 0.05, "the forecasts were made too confident"
+
+
+def test_runs_are_decomposed_together(x64):
+    cases = [draw(seed, 3) for seed in range(4)]
+    p, labels = (
+        np.stack(parts).reshape(2, 2, *parts[0].shape) for parts in zip(*cases, strict=True)
+    )
+    for recalibrate in ("isotonic", "temperature"):
+        together = pgeom.decompose(generators.spherical, p, labels, recalibrate=recalibrate)
+        assert together.miscalibration.shape == (2, 2)
+        for place, case in enumerate(cases):
+            one = pgeom.decompose(generators.spherical, *case, recalibrate=recalibrate)
+            for found, expected in zip(together[:4], one[:4], strict=True):
+                np.testing.assert_allclose(found.reshape(-1)[place], expected, atol=1e-12)
+
+
+def test_a_diverged_run_is_nan_and_its_neighbour_is_not():
+    p, labels = draw(0, 3)
+    both = np.stack([p, p]).astype(np.float32)
+    both[1, 5, 0] = np.nan
+    for recalibrate in ("isotonic", "temperature"):
+        parts = pgeom.decompose(generators.squared_norm, both, labels, recalibrate=recalibrate)
+        values = np.stack(parts[:4])
+        assert np.isfinite(values[:, 0]).all() and np.isnan(values[:, 1]).all()
+
+
+def test_a_forecast_of_zero_is_no_hindrance():
+    labels = np.arange(12) % 3
+    p = np.float32(0.75 * np.eye(3)[labels] + 0.25 * np.eye(3)[(labels + 1) % 3])
+    for recalibrate in ("isotonic", "temperature"):
+        parts = pgeom.decompose(generators.shannon, p, labels, recalibrate=recalibrate)
+        assert np.isfinite(parts[:4]).all()
+        assert float(parts.mean_score) == pytest.approx(-np.log(0.75), rel=1e-5)
+
+
+def test_the_bootstrap_of_the_uncertainty_is_that_of_a_variance():
+    """Debiased, Brier's uncertainty of n labels is the sample variance, with n − 1."""
+    p, labels = draw(6, 2, n=40)
+    parts = pgeom.decompose(generators.squared_norm, np.float32(p), labels, resamples=4000, seed=1)
+    unbiased = 2 * np.var(labels, ddof=1)
+    assert float(parts.debiased.uncertainty) == pytest.approx(unbiased, rel=2e-3)
+    for low, value, high in zip(parts.low[:3], parts.debiased[:3], parts.high[:3], strict=True):
+        assert low < value < high
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say():
+    """200 samples of a known posterior, in one batch; calibrated forecasts, in truth."""
+    rng = np.random.default_rng(0)
+    eta = rng.beta(1, 3, size=(200, 80))
+    labels = (rng.uniform(size=eta.shape) < eta).astype(int)
+    p = np.stack([1 - eta, eta], axis=-1).astype(np.float32)
+    parts = pgeom.decompose(generators.squared_norm, p, labels, resamples=80)
+    mean, variance = 1 / 4, 3 / (16 * 5)
+    truths = {
+        "mean_score": 2 * (mean * (1 - mean) - variance),
+        "uncertainty": 2 * mean * (1 - mean),
+    }
+    for name, truth in truths.items():
+        inside = (getattr(parts.low, name) <= truth) & (truth <= getattr(parts.high, name))
+        assert 0.86 < float(inside.mean()) < 0.99, name
+    raw, debiased = (float(part.miscalibration.mean()) for part in (parts, parts.debiased))
+    assert raw > 0.03 and debiased < 0.6 * raw, "half of the optimism is seen"
+
+
+BAD = {
+    "recalibrate must be 'isotonic' or 'temperature', got 'platt'": {"recalibrate": "platt"},
+    "resamples must be at least 0, got -1": {"resamples": -1},
+    "level must be between 0 and 1, got 95": {"level": 95},
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_arguments_are_refused(message):
+    with pytest.raises(ValueError, match=message):
+        pgeom.decompose(generators.shannon, *draw(0, 3), **BAD[message])
+
+
+def test_logits_are_refused():
+    with pytest.raises(ValueError, match="probabilities must be nonnegative and sum to one"):
+        pgeom.decompose(generators.shannon, np.ones((4, 3)), np.zeros(4, int))

@@ -1,0 +1,62 @@
+"""The reliability curve is isotonic regression, and its band holds what chance alone gives."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import isotonic_regression
+
+from pgeom.evaluation.isotonic import isotonic
+from pgeom.evaluation.reliability_curve import consistency_band, reliability_curve
+
+
+def draw(seed, n=90, K=3):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(K), size=n).astype(np.float32)
+    return p, np.array([rng.choice(K, p=row / row.sum()) for row in p.astype(float)])
+
+
+def test_the_curve_is_isotonic_regression_in_order_of_confidence():
+    p, labels = draw(0)
+    curve = reliability_curve(p, labels)
+    order = np.argsort(p.max(-1))
+    right = (p.argmax(-1) == labels)[order].astype(float)
+    np.testing.assert_array_equal(curve.confidence, p.max(-1)[order])
+    np.testing.assert_allclose(curve.recalibrated, isotonic_regression(right).x, atol=1e-6)
+    assert curve.low is None and curve.high is None
+
+
+def test_runs_together_equal_runs_alone():
+    cases = [draw(seed) for seed in range(3)]
+    p, labels = (np.stack(parts) for parts in zip(*cases, strict=True))
+    together = reliability_curve(p, labels, resamples=50)
+    for place, case in enumerate(cases):
+        for found, expected in zip(together, reliability_curve(*case, resamples=50), strict=True):
+            np.testing.assert_allclose(found[place], expected, atol=1e-6)
+
+
+def test_bands_hold_the_curves_of_a_known_posterior_in_95_of_100_draws():
+    """2,000 draws of labels from forecasts that are the posterior: the truth is the diagonal."""
+    rng = np.random.default_rng(0)
+    eta = np.sort(rng.beta(2, 2, size=120)).astype(np.float32)
+    low, high = consistency_band(jnp.asarray(eta), resamples=2000, level=0.95, seed=5)
+    outcomes = (rng.uniform(size=(2000, 120)) < eta).astype(np.float32)
+    curves = isotonic(jnp.broadcast_to(eta, outcomes.shape), jnp.asarray(outcomes))
+    low, high = np.asarray(low), np.asarray(high)
+    covered = np.mean((low <= np.asarray(curves)) & (np.asarray(curves) <= high), axis=0)
+    assert 0.93 < covered.mean() < 0.97
+    assert covered[20:100].min() > 0.93 and covered[20:100].max() < 0.97
+    wrong = (rng.uniform(size=(2000, 120)) < eta**2).astype(np.float32)
+    curves = np.asarray(isotonic(jnp.broadcast_to(eta, wrong.shape), jnp.asarray(wrong)))
+    assert np.mean((curves >= low) & (curves <= high), axis=0)[60] < 0.5, "the band has teeth"
+
+
+def test_a_wider_level_is_a_wider_band():
+    p, labels = draw(1)
+    narrow, wide = (reliability_curve(p, labels, resamples=200, level=q) for q in (0.5, 0.99))
+    assert np.all(wide.low <= narrow.low) and np.all(wide.high >= narrow.high)
+    assert np.mean(wide.high - wide.low) > 1.5 * np.mean(narrow.high - narrow.low)
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="level must be between 0 and 1, got 1"):
+        reliability_curve(*draw(0), resamples=5, level=1.0)

@@ -1,0 +1,79 @@
+"""Smooth calibration error against direct sums of reflected Gaussians, and at its limits."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from pgeom.evaluation import metrics
+
+smooth_ece = jax.jit(metrics.smooth_ece)
+CELLS = 20_000
+
+
+def slow_error(confidence, correct, sigma):
+    """∫ |(1/n) Σ_i K_σ(t, f_i)(y_i − f_i)| dt with the images of t at 2m ± t summed one by one."""
+    t = (np.arange(CELLS) + 0.5) / CELLS
+    total = np.zeros(CELLS)
+    for f, y in zip(confidence, correct, strict=True):
+        for image in range(-2, 3):
+            kernel = norm.pdf(2 * image + t - f, scale=sigma)
+            kernel += norm.pdf(2 * image - t - f, scale=sigma)
+            total += (y - f) * kernel / len(confidence)
+    return np.mean(np.abs(total))
+
+
+def slow_smooth_ece(confidence, correct):
+    return brentq(lambda sigma: slow_error(confidence, correct, sigma) - sigma, 1e-3, 1, xtol=1e-6)
+
+
+def draw(seed, n, K, sharpness):
+    """Forecasts that are too confident, the more the sharper they are."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(n, K)) * 2
+    labels = np.argmax(logits + rng.gumbel(size=(n, K)), axis=-1)
+    p = np.exp(sharpness * logits)
+    return (p / p.sum(-1, keepdims=True)).astype(np.float32), labels
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize(("n", "K"), [(40, 3), (300, 2)])
+def test_equals_the_slow_reference(n, K, sharpness):
+    p, labels = draw(n, n, K, sharpness)
+    expected = slow_smooth_ece(p.max(-1).astype(float), p.argmax(-1) == labels)
+    assert float(smooth_ece(p, labels)) == pytest.approx(expected, abs=2e-4)
+
+
+def test_one_confidence_has_its_gap():
+    """All errors have one sign: smoothing cancels nothing."""
+    p = np.tile([0.8, 0.15, 0.05], (10, 1)).astype(np.float32)
+    labels = np.array([0] * 5 + [1] * 5)
+    wrong = (labels != 0).mean()
+    expected = slow_smooth_ece(p.max(-1).astype(float), labels == 0)
+    assert expected == pytest.approx(0.8 - wrong, abs=1e-3)
+    assert float(smooth_ece(p, labels)) == pytest.approx(expected, abs=2e-4)
+
+
+def test_certain_forecasts():
+    labels = np.arange(12) % 3
+    right = np.eye(3, dtype=np.float32)[labels]
+    assert float(smooth_ece(right, labels)) == 0.0
+    assert float(smooth_ece(right, (labels + 1) % 3)) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_batched_and_permuted_runs_agree_with_single_ones():
+    runs = [draw(seed, 50, 4, 1.0 + seed) for seed in range(3)]
+    p, labels = (np.stack(parts) for parts in zip(*runs, strict=True))
+    together = smooth_ece(p, labels)
+    for one, (probabilities, y) in zip(together, runs, strict=True):
+        order = np.random.default_rng(0).permutation(50)
+        np.testing.assert_allclose(one, smooth_ece(probabilities[order], y[order]), atol=1e-5)
+
+
+def test_a_diverged_run_is_nan_and_its_neighbour_is_not():
+    p, labels = draw(0, 20, 3, 1.0)
+    both = np.stack([p, p])
+    both[1, 4, 2] = np.nan
+    values = smooth_ece(both, labels)
+    assert np.isfinite(values[0]) and np.isnan(values[1])

@@ -11,6 +11,7 @@ Wilcoxon(statistic=0.0, p_value=0.125, attainable=0.125)
 [0.03, 0.06, 0.06]
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +60,8 @@ def paired_wilcoxon(a: Values, b: Values) -> Wilcoxon:
     doubled = _doubled_midranks(np.abs(differences), rounding)
     positive, total = int(doubled[differences > 0].sum()), int(doubled.sum())
     smaller = min(positive, total - positive)
-    p_value = min(1.0, 2.0 * float(_null_distribution(doubled)[: smaller + 1].sum()))
+    tail = _null_distribution(tuple(sorted(doubled.tolist())))[: smaller + 1]
+    p_value = min(1.0, 2.0 * float(tail.sum()))
     return Wilcoxon(smaller / 2, p_value, min(1.0, 2.0 * 0.5 ** len(differences)))
 
 
@@ -108,10 +110,12 @@ def _doubled_midranks(
     return np.rint(2 * _ranks(groups)).astype(np.int64)
 
 
-def _null_distribution(doubled: Int[np.ndarray, " m"]) -> Float[np.ndarray, " sums"]:
+@lru_cache(maxsize=64)
+def _null_distribution(doubled: tuple[int, ...]) -> Float[np.ndarray, " sums"]:
     """The probability of each doubled rank sum 0 … Σ doubled when every sign is a fair coin.
 
-    The coefficients of Π_i (1 + x^{r_i}) / 2, multiplied out one factor at a time.
+    The coefficients of Π_i (1 + x^{r_i}) / 2, multiplied out one factor at a time. Samples without
+    ties all have the same ranks, hence the cache.
     """
     probabilities = np.ones(1)
     for rank in doubled:

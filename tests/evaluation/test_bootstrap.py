@@ -1,0 +1,66 @@
+"""BCa intervals against SciPy's, with the same resamples, and where SciPy has no answer."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pgeom.evaluation import bootstrap
+
+
+def scipy_interval(sample, level, resamples, seed):
+    """SciPy's own BCa interval of a mean; its generator draws the resamples that ours draws."""
+    found = stats.bootstrap(
+        (sample,),
+        np.mean,
+        confidence_level=level,
+        n_resamples=resamples,
+        method="BCa",
+        rng=np.random.default_rng(seed),
+    )
+    return found.confidence_interval
+
+
+SAMPLES = {
+    "normal": lambda rng, n: rng.normal(0.01, 0.02, n),
+    "skewed": lambda rng, n: rng.lognormal(0.0, 1.0, n),
+    "far from zero": lambda rng, n: 1e3 + rng.exponential(size=n),
+}
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("n", [20, 30, 100])
+@pytest.mark.parametrize("draw", SAMPLES.values(), ids=list(SAMPLES))
+def test_equals_scipys(draw, n, level):
+    samples = np.stack([draw(np.random.default_rng(k), n) for k in range(3)])
+    got = bootstrap.mean_interval(samples, level=level, resamples=1_999, seed=7)
+    expected = [scipy_interval(sample, level, 1_999, 7) for sample in samples]
+    np.testing.assert_allclose(np.transpose(got), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_equals_scipys_where_resampled_means_tie():
+    """With integers, of which SciPy's sums are exact too."""
+    sample = np.random.default_rng(3).integers(-3, 4, 32).astype(float)
+    got = bootstrap.mean_interval(sample[None])
+    expected = scipy_interval(sample, 0.95, bootstrap.RESAMPLES, bootstrap.SEED)
+    np.testing.assert_allclose(np.ravel(got), expected, rtol=1e-12)
+
+
+def test_ties_move_the_interval_with_the_sign_of_the_sample():
+    sample = np.array([[3, 0, 0, 1, 0, 2, 0, 0]]) / 360
+    low, high = bootstrap.mean_interval(np.concatenate([sample, sample + 1, 5 * sample]))
+    np.testing.assert_allclose(low[1:] - [1, 0], low[0] * np.array([1, 5]), atol=1e-12)
+    np.testing.assert_allclose(high[1:] - [1, 0], high[0] * np.array([1, 5]), atol=1e-12)
+
+
+def test_a_constant_sample_is_its_own_interval_and_a_single_value_has_none():
+    constant = np.full((2, 6), [[0.1], [0.0]])
+    np.testing.assert_array_equal(bootstrap.mean_interval(constant).low, constant.mean(axis=1))
+    np.testing.assert_array_equal(bootstrap.mean_interval(constant).high, constant.mean(axis=1))
+    assert np.isnan(bootstrap.mean_interval(np.array([[1.0]]))).all()
+    assert bootstrap.mean_interval(np.zeros((0, 5))).low.shape == (0,)
+
+
+def test_covers_the_mean_of_a_skewed_distribution():
+    samples = np.random.default_rng(0).exponential(size=(2_000, 50))
+    low, high = bootstrap.mean_interval(samples, resamples=999)
+    assert 0.92 < np.mean((low <= 1) & (high >= 1)) < 0.96

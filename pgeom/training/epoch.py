@@ -18,6 +18,7 @@ from pgeom.losses.likelihood import cross_entropy
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Masks, Model
 from pgeom.training import early_stopping
+from pgeom.training.criteria import CRITERIA, StopOn, Validation
 from pgeom.training.early_stopping import EarlyStopping
 from pgeom.training.member import Member, predict, standardise
 from pgeom.training.settings import Optimiser
@@ -50,7 +51,11 @@ def start(parameters: Float[Array, " P"], optimiser: Optimiser) -> Run:
 
 
 def member_epoch(
-    model: Model, losses: Sequence[LossSpec], batch_size: int, optimiser: Optimiser
+    model: Model,
+    losses: Sequence[LossSpec],
+    batch_size: int,
+    optimiser: Optimiser,
+    stop_on: StopOn = "nll",
 ) -> Callable[[Float[Array, "N d"], Member, Int[Array, " n"], Run], Run]:
     """The function that trains one epoch.
 
@@ -59,6 +64,7 @@ def member_epoch(
       losses: the L losses of the runs.
       batch_size: the last batch of an epoch has what is left.
       optimiser: of every run.
+      stop_on: what makes an epoch the best one.
 
     Returns:
       `epoch(features, member, order[n], runs) -> runs`, with runs stacked `[L, ...]`. A run that
@@ -98,7 +104,7 @@ def member_epoch(
 
             carry = (run.parameters, run.moments)
             carry, _ = jax.lax.scan(step, carry, (jnp.arange(steps), batches))
-            return _judge(model, features, member, run, *carry, first + steps)
+            return _judge(model, stop_on, features, member, run, *carry, first + steps)
 
         def unless_stopped(numbered):
             index, run = numbered
@@ -174,6 +180,7 @@ def _logits(
 
 def _judge(
     model: Model,
+    stop_on: StopOn,
     features: Float[Array, "N d"],
     member: Member,
     run: Run,
@@ -181,7 +188,7 @@ def _judge(
     moments: optax.OptState,
     step: Int[Array, ""],
 ) -> Run:
-    """Close an epoch: validation NLL, early stopping, and the checkpoint of a new best.
+    """Close an epoch: validation, early stopping, and the checkpoint of a new best.
 
     Without validation examples every epoch is better than the one before.
     """
@@ -189,7 +196,9 @@ def _judge(
         rows = jnp.asarray(member.validation_rows)
         logits = predict(model, parameters, features, member, rows)
         weights = None if member.weights is None else member.weights.validation
-        nll = value = jnp.average(cross_entropy(logits, member.validation_y), weights=weights)
+        nll = jnp.average(cross_entropy(logits, member.validation_y), weights=weights)
+        validation = Validation(logits, member.validation_y, weights, nll, run.stopping.epoch + 1)
+        value = CRITERIA[stop_on](validation)
     else:
         nll, value = jnp.nan, -jnp.asarray(run.stopping.epoch, jnp.float32)
     stopping, improved = early_stopping.update(run.stopping, value, member.stopping)

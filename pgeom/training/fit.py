@@ -80,7 +80,8 @@ def fit(
     tasks = [_task(member, model, n, seed) for seed in seeds]
     batched = jax.default_backend() != "cpu"
     placing = {"devices": 1, "members_per_device": len(tasks), "batched": batched}
-    setup = Setup(model, (loss,), training.batch_size, training.optimiser, **placing)
+    compiled = (model, (loss,), training.batch_size, training.optimiser)
+    setup = Setup(*compiled, stop_on=training.stop_on, **placing)
     programs = compile_programs(setup, task_sizes(features, tasks[0]))
     shared = share_features(features, programs.sharding)
     return train(programs, shared, tasks, training.epochs)

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training import early_stopping, epoch as one_epoch
+from pgeom.training.criteria import StopOn
 from pgeom.training.epoch import Run
 from pgeom.training.member import PREDICTED, Member, Weights
 from pgeom.training.settings import Optimiser
@@ -39,6 +40,7 @@ class Setup:
     devices: int
     members_per_device: int = 1
     batched: bool = False
+    stop_on: StopOn = "nll"
 
     @property
     def group_size(self) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import optax
 
+from pgeom.training.criteria import StopOn
 from pgeom.training.early_stopping import PAPER, Rule
 
 
@@ -43,6 +44,8 @@ class Training:
       beta0: the initial coefficient of APMS, which falls to zero over the planned steps.
       stopping: when to stop early.
       optimiser: everything of AdamW but the learning rate.
+      stop_on: what makes an epoch the best one. With `stopping=NEVER` it chooses among all epochs;
+        "none" chooses nothing, and keeps the last one.
     """
 
     epochs: int = 45
@@ -51,6 +54,7 @@ class Training:
     beta0: float = 0.2  # ◇
     stopping: Rule = PAPER
     optimiser: Optimiser = Optimiser()
+    stop_on: StopOn = "nll"
 
 
 PROTOCOL = Training()

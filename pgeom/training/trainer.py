@@ -36,7 +36,7 @@ from pgeom.types import AnyArray
 
 
 class Trained(NamedTuple):
-    """The L runs of a member, from their best checkpoints."""
+    """The L runs of a member, from their best checkpoints, and what the last epoch predicts."""
 
     parameters: Float[np.ndarray, "L P"]
     best_step: Int[np.ndarray, " L"]  # the loss state that goes with the parameters
@@ -45,6 +45,7 @@ class Trained(NamedTuple):
     diverged_epoch: Int[np.ndarray, " L"]  # 0 where none
     validation_nll: Float[np.ndarray, "L epochs"]  # NaN after a run has stopped
     logits: Float[np.ndarray, "L m K"]  # of the task's inputs
+    last_logits: Float[np.ndarray, "L m K"]  # of the same, from the last epoch of each run
 
 
 Outcome = tuple[Bool[Array, "members L"], Float[Array, "members L"]]
@@ -70,7 +71,9 @@ class Programs(NamedTuple):
 def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
     """Compile for tasks of these sizes; a second call with the same arguments is free."""
     sharding = shard_members(setup.devices)
-    run_epoch = one_epoch.member_epoch(setup.model, setup.losses, setup.batch_size, setup.optimiser)
+    run_epoch = one_epoch.member_epoch(
+        setup.model, setup.losses, setup.batch_size, setup.optimiser, setup.stop_on
+    )
 
     def each_member(function, *stacked):
         if setup.batched:
@@ -134,7 +137,10 @@ def train(
         curves.append(outcome)
     else:
         on_epoch(epochs, fetch(curves[-1][0])[: len(tasks)])
-    logits = fetch(programs.predict(features, group.members, runs.best.parameters, group.inputs))
+    logits = tuple(
+        fetch(programs.predict(features, group.members, parameters, group.inputs))
+        for parameters in (runs.best.parameters, runs.parameters)
+    )
     nll = np.stack([fetch(values) for _, values in curves], axis=-1)
     best, stopping = jax.tree.map(fetch, (runs.best, runs.stopping))
     return [_trained(best, stopping, nll, logits, place) for place in range(len(tasks))]
@@ -144,9 +150,10 @@ def _trained(
     best: Checkpoint,
     stopping: EarlyStopping,
     nll: Float[np.ndarray, "members L epochs"],
-    logits: Float[np.ndarray, "members L m K"],
+    logits: tuple[Float[np.ndarray, "members L m K"], ...],
     place: int,
 ) -> Trained:
+    from_best, from_last = logits
     after = np.arange(1, nll.shape[-1] + 1) > stopping.epoch[place][:, None]
     return Trained(
         parameters=np.asarray(best.parameters[place]),
@@ -155,5 +162,6 @@ def _trained(
         stopped_epoch=np.asarray(stopping.epoch[place]),
         diverged_epoch=np.asarray(stopping.diverged_epoch[place]),
         validation_nll=np.where(after, np.nan, nll[place]),
-        logits=logits[place],
+        logits=from_best[place],
+        last_logits=from_last[place],
     )

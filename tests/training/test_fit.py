@@ -86,6 +86,31 @@ def test_what_fills_up_a_batch_has_no_effect(monkeypatch):
     np.testing.assert_array_equal(before.validation_nll, after.validation_nll)
 
 
+def first_task(data, monkeypatch):
+    """The features and the task that the programs would be compiled for."""
+
+    class Stopped(Exception):
+        """It has come to the compilation."""
+
+    def stop(features, task):
+        raise Stopped(features, task)
+
+    monkeypatch.setattr(fitting, "task_sizes", stop)
+    with pytest.raises(Stopped) as stopped:
+        fit(MODEL, LOSS, data, None, SETTINGS, [0])
+    return stopped.value.args
+
+
+@pytest.mark.parametrize("n", [17, 21, 24])
+def test_sets_of_nearly_one_size_share_a_program_and_annealing_ends_with_the_last_step(
+    n, monkeypatch
+):
+    features, task = first_task(examples(n), monkeypatch)
+    assert len(features) == len(task.member.y) == len(task.order(1)) == 24  # three batches of eight
+    assert np.sum(task.member.weights.train > 0) == n
+    assert task.member.horizon == SETTINGS.epochs * 3
+
+
 @pytest.mark.parametrize("K", [2, 4])
 def test_class_statistics_are_by_weight(K):
     rng = np.random.default_rng(K)
@@ -108,6 +133,14 @@ def test_equal_examples_are_merged_and_others_are_not():
         for row in [tuple(row)]
     }
     assert found == {(1.0, 0.0, 0, 5.0), (2.0, 0.0, 0, 2.0), (1.0, 0.0, 1, 8.0)}
+
+
+def test_features_that_differ_in_the_last_digit_are_not_equal():
+    x = np.array([[0.0], [-0.0], [1e-30], [1.0], [1 + 2**-23]], np.float32)
+    merged = merge_equal(Examples(x, np.zeros(5, int), np.ones(5)))
+    pairs = sorted(zip(merged.features[:, 0].tolist(), merged.weights.tolist(), strict=True))
+    assert [weight for _, weight in pairs] == [2.0, 1.0, 1.0, 1.0]  # two zeros are one
+    assert [feature for feature, _ in pairs] == [0.0, *map(float, x[2:, 0])]
 
 
 def test_sizes_grow_by_a_quarter_at_most():

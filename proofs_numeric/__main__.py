@@ -37,13 +37,14 @@ def main(
 
     Args:
       only: Claims to check, all by default: regret, curvature, loss_range, gradients,
-        hessian_lipschitz, margin, displacement, improper, contamination, numerics.
+        hessian_lipschitz, margin, margin_steps, displacement, improper, graph_weights,
+        contamination, numerics.
       classes: Numbers of classes to check them for. By default 2, 3 and 10; also 100 for the cheap
         claims (margin, improper, contamination), and for CAPM those of every dataset. For
         --generator 2, 3 and 10.
       generator: Check a generator of your own instead, a function F(p[K]) -> scalar, named as
         module:function or path/to/file.py:function.
-      figures: Also draw the paper's theory figures into this folder, as PNG and PDF. To draw
+      figures: Also draw the paper's theory figures into this folder, as PNG, PDF and SVG. To draw
         without checking: python -m proofs_numeric.proof_figures DIR.
       out: Also write everything to this folder, as proofs.md and proofs.json.
       verbose: Print where the worst case of each claim was found, too.

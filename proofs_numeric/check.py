@@ -32,7 +32,7 @@ class Check(NamedTuple):
 
     Attributes:
       claim: the statement, the same for every configuration.
-      paper_label: where the paper states it, or the note's section where it does not; of a user's
+      paper_label: where the paper states it, or in words what is claimed beyond it; of a user's
         function also what is checked in place of a claim, a property of it or the arithmetic.
       paper_bound: the bound of the paper.
       sharp_bound: a sharper one, None where there is none.
@@ -41,6 +41,7 @@ class Check(NamedTuple):
       ratio_to_sharp: the share of the sharper bound that is used.
       holds: the verdict.
       how: the configuration, and how the extreme was found.
+      tolerance: of an identity, the error that rounding may leave; no bound of anyone's.
     """
 
     claim: str
@@ -52,6 +53,14 @@ class Check(NamedTuple):
     ratio_to_sharp: float | None
     holds: bool
     how: str
+    tolerance: float | None = None
+
+    @property
+    def used(self) -> float | None:
+        """The share of the tightest bound that is used, or of the tolerance."""
+        if self.tolerance is not None:
+            return _ratio(self.observed, self.tolerance)
+        return self.ratio_to_paper if self.ratio_to_sharp is None else self.ratio_to_sharp
 
 
 def upper_bound(
@@ -103,15 +112,16 @@ def attainment(
 
 
 def agreement(claim: str, label: str, *, error: ArrayLike, tolerance: float, how: str) -> Check:
-    """An identity: the largest error is within the tolerance, shown as the bound."""
-    worst = float(np.max(error))
-    return upper_bound(claim, label, observed=worst, paper=tolerance, how=how, slack=0.0)
+    """An identity: the largest error is within the tolerance."""
+    worst, tolerance = float(np.max(error)), float(tolerance)  # NumPy's would not go into JSON
+    holds = math.isfinite(worst) and worst <= tolerance
+    return Check(claim, label, None, None, worst, None, None, holds, how, tolerance)
 
 
 def finiteness(claim: str, label: str, *, values: ArrayLike, how: str) -> Check:
     """Every value is finite: the share of those that are not is zero."""
-    broken = float(np.mean(~np.isfinite(np.asarray(values))))
-    return upper_bound(claim, label, observed=broken, paper=0.0, how=how)
+    broken = np.mean(~np.isfinite(np.asarray(values)))
+    return agreement(claim, label, error=broken, tolerance=0.0, how=how)
 
 
 def check_each(

@@ -25,8 +25,8 @@ from proofs_numeric.check import Check
 Results = dict[str, list[Check]]
 
 TITLE = (
-    "Claims of the paper, checked numerically. Before each claim, how much of its tightest bound "
-    "the worst case uses: 1 is attained, more than 1 is a violation."
+    "Claims of the paper, checked numerically. Before each claim, how much of its tightest bound, "
+    "or of its tolerance, the worst case uses: 1 is attained, more than 1 is a violation."
 )
 COLUMNS = ("verdict", "ratio", "claim", "stated in", "numbers", "worst case")
 
@@ -52,14 +52,17 @@ class Row(NamedTuple):
 
     @property
     def ratio(self) -> str:
-        """The share of the tightest bound that is used."""
-        ratio = _tightest(self.worst)
-        return "–" if ratio is None else f"{ratio:.4f}"
+        """The share of the tightest bound that is used, or of the tolerance."""
+        return "–" if self.worst.used is None else f"{self.worst.used:.4f}"
 
     @property
     def numbers(self) -> str:
-        """What was observed, the bounds, and how sharp they are."""
-        worst, parts = self.worst, [f"observed {self.worst.observed:.6g}"]
+        """What was observed, the bounds, and how sharp they are; or an error and its tolerance."""
+        worst = self.worst
+        if worst.tolerance is not None:
+            limit = f"error {worst.observed:.3g}; tolerance {worst.tolerance:.3g}"
+            return f"{limit}; {count(self.cases, 'case')}"
+        parts = [f"observed {worst.observed:.6g}"]
         for name, bound, used in (
             ("paper", worst.paper_bound, worst.ratio_to_paper),
             ("sharp", worst.sharp_bound, worst.ratio_to_sharp),
@@ -162,14 +165,10 @@ def _layout() -> Table:
     return table
 
 
-def _tightest(check: Check) -> float | None:
-    return check.ratio_to_paper if check.ratio_to_sharp is None else check.ratio_to_sharp
-
-
 def _severity(check: Check) -> tuple[bool, float]:
     """Failures first, then whatever uses most of its tightest bound."""
-    ratio = _tightest(check)
-    return not check.holds, -math.inf if ratio is None or math.isnan(ratio) else ratio
+    used = check.used
+    return not check.holds, -math.inf if used is None or math.isnan(used) else used
 
 
 def _median_ratio(checks: list[Check]) -> float | None:

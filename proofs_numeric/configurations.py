@@ -3,8 +3,8 @@
 Configurations of one kind and K are stacked into one pytree, so that a claim compiles once for
 all of them. Those with fewer ridges are padded with ridges of zero weight.
 
->>> hyperbolics(3).select("extremal").names
-('extremal: one ridge', 'extremal: wide ridge', 'extremal: no ridge', 'extremal: off vertex')
+>>> hyperbolics(3).select("wide", "vertex").names
+('extremal: wide ridge', 'extremal: off vertex')
 """
 
 from collections.abc import Callable
@@ -85,6 +85,7 @@ def hyperbolics(K: int) -> Configurations[Hyperbolic]:
         generators = {f"HPG experiments R={R}": hpg_generator(K, ridges=R) for R in RIDGES}
     generators |= {f"random ridges {i}": instances.random_ridges(K, i) for i in range(4)}
     generators["extremal: one ridge"] = instances.one_ridge(K)
+    generators["extremal: tilted ridge"] = instances.tilted_ridge(K)
     generators["extremal: wide ridge"] = instances.one_ridge(K, rho=1e3)
     generators["extremal: no ridge"] = instances.isotropic(K)
     if K == 2:

@@ -21,6 +21,8 @@ from proofs_numeric.check import Check, agreement, attainment, check_each, lower
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Prop. (hpg)"
+NOT_CONVEX = "beyond the paper: D(η, ·) is not convex for HPG"
+TANGENT = "beyond the paper: only the curvature along the simplex counts"
 
 
 def hessian(F: Hyperbolic, p: jax.Array) -> jax.Array:
@@ -35,6 +37,14 @@ def gradient(F: Hyperbolic, p: jax.Array) -> jax.Array:
     return F.scale * (F.lam * (p - 1 / p.shape[0]) + jnp.dot(F.a * F.rho * tanh, F.w))
 
 
+def divergence_hessian(F: Hyperbolic, eta: jax.Array, p: jax.Array) -> jax.Array:
+    """∇²_p D(η, p) = s[λI + Σ a_r sech²(v_r)(1 − 2 tanh(v_r)(v_r − v_r(η))) w_r w_rᵀ], `[K, K]`."""
+    v, at_eta = ((jnp.dot(F.w, x) - F.b) / F.rho for x in (p, eta))
+    tanh = jnp.tanh(v)
+    bend = F.a * (1 - tanh**2) * (1 - 2 * tanh * (v - at_eta))
+    return F.scale * (F.lam * jnp.eye(p.shape[0]) + jnp.dot(F.w.T * bend[None], F.w))
+
+
 def value(F: Hyperbolic, p: jax.Array) -> jax.Array:
     """Eq. (hpg-generator), as the library computes it."""
     return F(p)
@@ -47,12 +57,14 @@ def checks(
     generator: Callable = value,
     hessian: Callable = hessian,
     gradient: Callable = gradient,
+    divergence_hessian: Callable = divergence_hessian,
 ) -> list[Check]:
     """Every check of the envelope on K classes, with the formulas under test."""
     ridges = configurations.hyperbolics(K)
     return [
         *check_capm(K, envelope=envelope),
         *check_closed_forms(ridges, generator, hessian, gradient),
+        *check_divergence_hessian(ridges, divergence_hessian),
         *check_envelope(ridges, envelope, generator),
     ]
 
@@ -102,6 +114,20 @@ def check_closed_forms(cases: Configurations, generator, hessian, gradient) -> l
     ]
 
 
+def check_divergence_hessian(cases: Configurations, stated) -> list[Check]:
+    """HPG: the Hessian of D(η, ·), and that it is negative somewhere: D(η, ·) is not convex."""
+    p = probes.points(cases.K, count=4)
+    error, lowest = map(np.asarray, _divergence_hessians(cases.stacked, p, stated=stated))
+    how, claim = f"autodiff at {len(p)} pairs, relative", "HPG: ∇²_p D(η,p) = s[λI + Σ…]"
+    ridges = cases.select("random")
+    least = lowest[[cases.names.index(name) for name in ridges.names]].min()
+    found, bent = f"K={cases.K}, the same pairs: λ_min = {least:.3g}", "HPG: D(η, ·) is not convex"
+    return [
+        *check_each(agreement, claim, NOT_CONVEX, cases, how, error=error, tolerance=1e-11),
+        upper_bound(bent, NOT_CONVEX, observed=least, sharp=0.0, how=found),
+    ]
+
+
 def check_envelope(cases: Configurations, envelope, generator) -> list[Check]:
     """HPG: the extreme eigenvalues over the simplex, and the instances that attain m and M."""
     starts = np.concatenate([probes.points(cases.K, count=1)[:3], probes.draws(cases.K, count=2)])
@@ -143,12 +169,12 @@ def _check_attained(cases: Configurations, m, m_T, m_T_seen, M, M_T, M_T_seen) -
     how = "along e₁ − e₂, through the centre"
     rows = [
         ("HPG: M is attained", LABEL, {"observed": M_T_seen[i], "paper": M[i]}),
-        ("HPG: Σw = 0 gives M_T = M", "§2.1", {"observed": M_T[i], "paper": M[i]}),
+        ("HPG: Σw = 0 gives M_T = M", TANGENT, {"observed": M_T[i], "paper": M[i]}),
     ]
     if cases.K > 2:
         rows += [
             ("HPG: m = sλ is attained", LABEL, {"observed": m[i], "paper": m_T_seen[i]}),
-            ("HPG: R < K−1 gives m_T = sλ", "§2.1", {"observed": m[i], "sharp": m_T[i]}),
+            ("HPG: R < K−1 gives m_T = sλ", TANGENT, {"observed": m[i], "sharp": m_T[i]}),
         ]
     return [
         check
@@ -174,6 +200,24 @@ def _closed_form_errors(stacked, p, *, generator, hessian, gradient):
             relative(over(gradient), over(jax.grad(generator, argnums=1))),
             relative(over(hessian), over(jax.hessian(generator, argnums=1))),
         )
+
+    return jax.vmap(one)(stacked)
+
+
+@partial(quick_jit, static_argnames="stated")
+def _divergence_hessians(stacked, p, *, stated):
+    """The relative error of ∇²_p D(η, p) over pairs, and its least eigenvalue, `[c]` each."""
+    eta = jnp.roll(p, 1, axis=0)
+
+    def one(F):
+        # the definition, because the library's form is not differentiable where p_k is 0
+        def D(p, eta):
+            return F(eta) - F(p) - jnp.dot(jax.grad(F)(p), eta - p)
+
+        auto = jax.vmap(jax.hessian(D))(p, eta)
+        ours = jax.vmap(lambda p, eta: stated(F, eta, p))(p, eta)
+        error = jnp.max(jnp.abs(ours - auto)) / jnp.max(jnp.abs(auto))
+        return error, jnp.min(jnp.linalg.eigvalsh(auto))
 
     return jax.vmap(one)(stacked)
 

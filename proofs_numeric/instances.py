@@ -34,6 +34,16 @@ def one_ridge(K: int, *, rho: float = 0.25) -> Hyperbolic:
     return _hyperbolic(lam=0.4, a=[0.9], rho=[rho], w=w, b=[0.0], scale=1.7)
 
 
+def tilted_ridge(K: int) -> Hyperbolic:
+    """A single ridge with Σw ≠ 0 and ‖w‖ ≠ 1, sharp enough to meet v = artanh(1/√3).
+
+    L_H is attained along w, which is no direction of the simplex: on the tangent space the Hessian
+    changes more slowly.
+    """
+    w = np.eye(K)[:1] + 0.3
+    return _hyperbolic(lam=0.2, a=[0.7], rho=[0.3], w=w, b=[0.6], scale=1.3)
+
+
 def two_minima() -> Hyperbolic:
     """K = 2: D_F(η, ·) + βρ has a local minimum beside the global one; see `displacement`."""
     w = np.array([[1.0, -1.0]]) / np.sqrt(2)
@@ -61,6 +71,17 @@ def isotropic(K: int, m: float = 1.0) -> Hyperbolic:
     """H = mI: no ridge at all."""
     zero = np.zeros((1, K))
     return _hyperbolic(lam=m, a=[0.0], rho=[1.0], w=zero, b=[0.0], scale=1.0)
+
+
+def anisotropic(K: int) -> Hyperbolic:
+    """H constant, m = ½, and m_T = 1 along e₁ − e₂; up to 2 along the rest of the tangent space.
+
+    Its ridges, one per tangent direction, are too wide for the Hessian to change on the simplex.
+    """
+    directions = np.tril(np.ones((K - 1, K)), 0) - np.diag(np.arange(1.0, K), 1)[:-1]
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    a, wide = np.linspace(0.5, 1.5, K - 1), np.full(K - 1, 1e4)
+    return _hyperbolic(lam=0.5, a=a, rho=wide, w=directions, b=np.zeros(K - 1), scale=1.0)
 
 
 def random_ridges(K: int, seed: int) -> Hyperbolic:

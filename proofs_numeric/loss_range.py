@@ -2,7 +2,7 @@
 
 Sharper: for CAPM the exact maximum, at a pair of vertices; for HPG each ridge at its own worst
 vertex. The loss of HPG grows along rays from e_y, so that its supremum lies on the face p_y = 0,
-but not always at a vertex of it.
+but not always at a vertex of it; the module `ridge_range` shows both.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.geometry import bounds
+from pgeom.geometry import bounds, curvature, simplex
 from pgeom.geometry.bregman import bregman_score
-from proofs_numeric import configurations, probes
+from proofs_numeric import configurations, exact_range, probes, ridge_range
 from proofs_numeric.check import Check, attainment, check_each, lower_bound, upper_bound
 from proofs_numeric.configurations import Configurations
 
 LABEL = "Props. (capm, hpg)"
+EXACT = "beyond the paper: the exact range of a quadratic score"
+FACES = "beyond the paper: the largest HPG loss need not be at a vertex"
 OFF_VERTEX = 1.5  # the least ratio of supremum and vertex maximum in the regression case
 FACE = 2001  # grid points on the edge p_y = 0 of three classes
 
@@ -43,12 +45,17 @@ def checks(
     *,
     bound: Callable = bounds.loss_range,
     supremum: Callable = searched_supremum,
+    exact: Callable = exact_range.largest_loss,
+    origin: Callable = simplex.vertex,
+    envelope: Callable = curvature.envelope,
 ) -> list[Check]:
-    """Every check of the range on K classes, with the bound and the supremum under test."""
+    """Every check of the range on K classes, with bounds, searches and rays under test."""
     ridges = configurations.hyperbolics(K)
+    extremes = _extremes(ridges, supremum)
     return [
         *check_capm(K, bound=bound),
-        *check_ridges(ridges, bound, _extremes(ridges, supremum)),
+        *check_ridges(ridges, bound, extremes),
+        *ridge_range.checks(ridges, extremes[2], exact=exact, origin=origin, envelope=envelope),
     ]
 
 
@@ -64,7 +71,7 @@ def check_capm(K: int, *, bound: Callable = bounds.loss_range) -> list[Check]:
     claim = "CAPM: exact range is the vertex maximum"
     return [
         *_check_range(cases, paper, sharp, extremes),
-        *check_each(attainment, claim, "§2.3", cases, how, observed=vertices, sharp=sharp),
+        *check_each(attainment, claim, EXACT, cases, how, observed=vertices, sharp=sharp),
         *_check_attained(cases, "extremal: pair metric", vertices, paper),
     ]
 
@@ -107,11 +114,11 @@ def _check_off_vertex(cases: Configurations, extremes) -> list[Check]:
         f"HPG: supremum ≥ {OFF_VERTEX} vertex maximum",
     )
     return [
-        *check_each(upper_bound, claims[0], "§1.4", one, how, observed=face, sharp=highest),
+        *check_each(upper_bound, claims[0], FACES, one, how, observed=face, sharp=highest),
         *check_each(
             lower_bound,
             claims[1],
-            "§1.4",
+            FACES,
             one,
             compared,
             observed=highest / vertices,

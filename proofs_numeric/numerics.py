@@ -20,13 +20,13 @@ from pgeom.types import Generator, Loss
 from proofs_numeric import configurations
 from proofs_numeric.check import Check, agreement, check_each, finiteness, upper_bound
 from proofs_numeric.configurations import Configurations, stack
+from proofs_numeric.failures import FLOAT32
 from proofs_numeric.instances import float64
 
 DISTANCES = 10.0 ** -np.arange(1, 8)  # δ = 1 − p_y
 SPLITS = 6  # ways to divide δ among the competitors
 VALUE, GRADIENT = 1e-5, 5e-6  # the relative errors allowed
 NODES = 64
-LABEL = "§3"
 
 
 class Plain:
@@ -78,17 +78,17 @@ def check_near_vertices(cases: Configurations, loss, *, how: str = "its own form
     where = f"{how}, {logits.shape[0] - 2} logits, 1 − p_y = 1e-1 … 1e-7"
     negative, zeros = "float32 loss ≥ 0 (−min ℓ)", f"{how}, logits ±300"
     return [
-        *check_each(agreement, claims[0], LABEL, cases, where, error=error, tolerance=VALUE),
+        *check_each(agreement, claims[0], FLOAT32, cases, where, error=error, tolerance=VALUE),
         *check_each(
-            agreement, claims[1], LABEL, cases, where, error=miss.max(axis=1), tolerance=GRADIENT
+            agreement, claims[1], FLOAT32, cases, where, error=miss.max(axis=1), tolerance=GRADIENT
         ),
         *check_each(
-            upper_bound, negative, LABEL, cases, where, observed=-value.min(axis=1), paper=0.0
+            upper_bound, negative, FLOAT32, cases, where, observed=-value.min(axis=1), paper=0.0
         ),
         *check_each(
             agreement,
             "finite at exact zeros",
-            LABEL,
+            FLOAT32,
             cases,
             zeros,
             error=1 - finite_share.mean(axis=1),
@@ -113,7 +113,7 @@ def check_shannon(K: int, loss) -> list[Check]:
     values = quick_jit(jax.vmap(value_and_slope))(logits)
     values = np.concatenate([np.ravel(value) for value in values])
     how = f"K={K}, Shannon: logits to ±300"
-    return [finiteness("finite at exact zeros", LABEL, values=values, how=how)]
+    return [finiteness("finite at exact zeros", FLOAT32, values=values, how=how)]
 
 
 def near_vertex_logits(K: int) -> np.ndarray:

@@ -21,7 +21,7 @@ from pgeom.compilation import quick_jit
 from pgeom.data.regimes import Regime
 from pgeom.frontend import command_line, figure_style, output
 from pgeom.frontend.figure_style import BLUE, GREEN, GREY, ORANGE, RED
-from pgeom.geometry import bounds, curvature, displacement
+from pgeom.geometry import bounds, curvature, displacement, simplex
 from pgeom.geometry.bregman import bregman_divergence, bregman_score
 from pgeom.geometry.generators import Hyperbolic, Quadratic, shannon, squared_norm
 from pgeom.losses.candidates import hpg_generator
@@ -29,11 +29,13 @@ from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.proper import on_logits
 from pgeom.types import Generator
 from proofs_numeric import configurations, probes, runner
-from proofs_numeric.displacement import Problem, all_starts, solve
 from proofs_numeric.experiment_metrics import experiment_matrix
 from proofs_numeric.instances import float64
+from proofs_numeric.penalised_minimum import all_starts, solve
+from proofs_numeric.target_problems import Problem
 
 K = 10
+BETA0 = 0.2  # at which the experiments begin
 PROBABILITIES = np.linspace(0.005, 0.995, 199)  # of the true class of two
 
 
@@ -41,7 +43,7 @@ def main(folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DI
     """Draw the paper's theory figures, without checking any claim.
 
     Args:
-      folder: Where to draw them, as PNG and PDF; made if it is missing.
+      folder: Where to draw them, as PNG, PDF and SVG; made if it is missing.
     """
     command_line.make_folder(folder, option="DIR")
     environment.count_devices()
@@ -52,10 +54,11 @@ def main(folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DI
 
 
 def draw(folder: Path) -> list[Path]:
-    """Draw every figure into the folder, as PNG and as PDF, and return the paths."""
+    """Draw every figure into the folder, as PNG, PDF and SVG, and return the paths."""
     paths = []
     for name, (size, panels) in FIGURES.items():
-        with figure_style.figure(1, len(panels), size, layout="constrained") as (figure, axes):
+        house_style = figure_style.figure(1, len(panels), size, layout="constrained", math=True)
+        with house_style as (figure, axes):
             for draw_panel, panel in zip(panels, axes[0], strict=True):
                 draw_panel(panel)
             paths += figure_style.save(figure, folder / name)
@@ -63,11 +66,10 @@ def draw(folder: Path) -> list[Path]:
 
 
 def draw_curvature(axes: Axes) -> None:
-    """Sampled eigenvalues of the experiments' HPG, with the paper's and the tangent envelope."""
-    F, points = _hpg(), probes.draws(K, count=700, seed=20)
-    spectrum = quick_jit(jax.vmap(lambda p: jnp.linalg.eigvalsh(jax.hessian(F)(p))))
-    eigenvalues = np.ravel(spectrum(points))
-    envelope, label = curvature.envelope(F, K), "eigenvalues of H(p), whole space"
+    """Sampled tangent eigenvalues of the experiments' HPG, with its bounds and the paper's."""
+    F = _hpg()
+    eigenvalues, envelope = tangent_eigenvalues(F), curvature.envelope(F, K)
+    label = "eigenvalues of H(p) along the simplex"
     axes.hist(eigenvalues, bins=60, color=_colour("hpg"), alpha=0.75, label=label)
     axes.set_yscale("log")
     lines = (
@@ -80,6 +82,16 @@ def draw_curvature(axes: Axes) -> None:
         axes.axvline(high, color=colour, linestyle=line, linewidth=width)
     axes.set(xlabel="eigenvalue", ylabel="count")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=2)
+
+
+def tangent_eigenvalues(F: Generator) -> np.ndarray:
+    """Those of the Hessian on the tangent space, all that a divergence sees, at 700 points."""
+    basis = jnp.asarray(simplex.tangent_basis(K))
+
+    def spectrum(p):
+        return jnp.linalg.eigvalsh(basis.T @ jax.hessian(F)(p) @ basis)
+
+    return np.ravel(quick_jit(jax.vmap(spectrum))(probes.draws(K, count=700, seed=20)))
 
 
 def draw_displacement(axes: Axes) -> None:
@@ -100,6 +112,8 @@ def draw_displacement(axes: Axes) -> None:
     axes.loglog(betas, distances, "o-", color=colour, markersize=3.5, label="global minimiser")
     axes.axhline(math.sqrt(2), color="#bbbbbb", linewidth=0.8)
     axes.text(betas[0], 1.7, "diameter of the simplex", fontsize=7, color=GREY)
+    axes.axvline(BETA0, color="#bbbbbb", linewidth=0.8)
+    axes.text(BETA0, 2e-4, r" $\beta_0 = .2$, where training begins", fontsize=7, color=GREY)
     axes.set(xlabel=r"margin coefficient $\beta$", ylabel=r"$\|p^\star_\beta-\eta\|_2$")
     axes.set_ylim(top=8)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -26,10 +26,12 @@ from proofs_numeric import (
     curvature,
     displacement,
     gradients,
+    graph_weights,
     hessian_lipschitz,
     improper,
     loss_range,
     margin,
+    margin_steps,
     numerics,
     regret,
 )
@@ -64,8 +66,10 @@ CLAIMS = {
     "gradients": Claim(gradients.checks, gradients.check_capm),
     "hessian_lipschitz": Claim(hessian_lipschitz.checks),
     "margin": Claim(margin.checks, cheap=True),
+    "margin_steps": Claim(margin_steps.checks),
     "displacement": Claim(displacement.checks),
     "improper": Claim(improper.checks, cheap=True),
+    "graph_weights": Claim(graph_weights.checks),
     "contamination": Claim(contamination.checks, cheap=True),
     "numerics": Claim(numerics.checks),
 }

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from pgeom.geometry import bounds, curvature, displacement, margin
 from pgeom.geometry.bregman import bregman_divergence, bregman_score
 from proofs_numeric import curvature as curvature_claim, improper
+from tests.proofs_numeric.step_mutations import STEP_MUTATIONS
 
 # regret -----------------------------------------------------------------------------------------
 
@@ -161,7 +162,7 @@ def without_gauge(F):
     return lambda z, label: bregman_score(F)(jax.nn.softmax(z), label)
 
 
-MUTATIONS = {
+MUTATIONS = STEP_MUTATIONS | {
     "regret: swapped arguments of D": ("regret", 3, {"divergence": swapped_arguments}),
     "regret: ∇F at q": ("regret", 3, {"divergence": gradient_at_q}),
     "regret: M × 0.9": ("regret", 3, {"envelope": changed_envelope(M=0.9)}),

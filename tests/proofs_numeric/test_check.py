@@ -1,9 +1,12 @@
 """The judges: what holds, what is attained, and that no broken number ever holds."""
 
+import json
 import math
 
+import numpy as np
 import pytest
 
+from proofs_numeric import check_table
 from proofs_numeric.check import agreement, attainment, finiteness, lower_bound, upper_bound
 
 JUDGES = (upper_bound, lower_bound, attainment)
@@ -55,6 +58,22 @@ def test_agreement_takes_the_largest_error():
     assert agreement("claim", "label", error=[1e-13, 1e-14], tolerance=1e-12, how="").holds
     assert not agreement("claim", "label", error=[1e-13, 1e-11], tolerance=1e-12, how="").holds
     assert not agreement("claim", "label", error=[1e-13, math.nan], tolerance=1e-12, how="").holds
+
+
+def test_a_verdict_goes_into_json_whatever_the_numbers_are():
+    numbers = {"error": np.array([1e-13]), "tolerance": np.float64(1e-12)}
+    results = {"group": [agreement("claim", "label", how="", **numbers)]}
+    assert json.loads(json.dumps(check_table.to_json(results)))
+
+
+def test_a_tolerance_is_no_bound_of_the_paper():
+    check = agreement("claim", "label", error=[2e-13], tolerance=1e-12, how="")
+    assert (check.paper_bound, check.ratio_to_paper, check.sharp_bound) == (None, None, None)
+    assert (check.tolerance, check.used) == (1e-12, pytest.approx(0.2))
+    (row,) = check_table.rows({"group": [check]})
+    numpy = agreement("claim", "label", error=0.0, tolerance=np.float64(1.0), how="")
+    assert numpy.holds is True and type(numpy.tolerance) is float  # which JSON can hold
+    assert row.numbers == "error 2e-13; tolerance 1e-12; 1 case" and row.ratio == "0.2000"
 
 
 def test_finiteness_counts_what_is_not():

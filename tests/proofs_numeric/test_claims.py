@@ -3,16 +3,20 @@
 One file, because all of it shares the programs of a claim: each is a compilation.
 """
 
+import re
+
 import numpy as np
 import pytest
 
-from proofs_numeric import check_table, displacement, runner
+from proofs_numeric import check_table, penalised_minimum, runner
+from proofs_numeric.failures import FLOAT32
 from tests.proofs_numeric.mutations import MUTATIONS
 
 # where the regression cases and attained constants of a claim are; each K costs a compilation
 CLASSES = dict.fromkeys(runner.CLAIMS, 3) | {"gradients": 2, "displacement": 2, "contamination": 2}
 # whose checks compare a bound of the paper with a sharper one
-TWO_BOUNDS = [claim for claim in CLASSES if claim not in ("margin", "improper", "numerics")]
+ONE_BOUND = ("margin", "margin_steps", "improper", "graph_weights", "numerics")
+TWO_BOUNDS = [claim for claim in CLASSES if claim not in ONE_BOUND]
 
 
 @pytest.mark.parametrize("claim", CLASSES)
@@ -85,7 +89,14 @@ def test_the_extremal_family_uses_one_minus_two_e(checked):
 
 
 def test_starts_are_the_target_the_centre_every_vertex_and_draws():
-    starts = displacement.all_starts(np.array([0.5, 0.3, 0.2]))
+    starts = penalised_minimum.all_starts(np.array([0.5, 0.3, 0.2]))
     assert starts.shape == (13, 3)
     np.testing.assert_allclose(starts.sum(axis=1), 1)
     np.testing.assert_array_equal(starts[2:5], np.eye(3))
+
+
+@pytest.mark.parametrize("claim", CLASSES)
+def test_every_label_is_the_papers_or_says_in_words_what_goes_beyond(claim, checked):
+    stated = re.compile(r"(Lemma|Props?\.|Eq\.|Fig\.|App\.) \(.+\)|beyond the paper: \w.+ \w.+")
+    labels = {check.paper_label for check in checked(claim, CLASSES[claim])} - {FLOAT32}
+    assert [label for label in labels if not stated.fullmatch(label)] == []

@@ -2,10 +2,14 @@
 
 import sys
 
+import jax
+import numpy as np
 import pytest
 
 from pgeom.frontend import command_line
-from proofs_numeric import proof_figures
+from pgeom.geometry import curvature
+from pgeom.training import settings
+from proofs_numeric import probes, proof_figures
 
 
 def execute(*arguments, monkeypatch):
@@ -23,7 +27,7 @@ def test_the_command_draws_and_checks_nothing(tmp_path, monkeypatch, capsys):
     assert execute(str(tmp_path / "new"), monkeypatch=monkeypatch) == 0
     paths = list((tmp_path / "new").iterdir())
     assert {path.name for path in paths} == {
-        f"{n}.{kind}" for n in drawn for kind in ("png", "pdf")
+        f"{n}.{kind}" for n in drawn for kind in ("png", "pdf", "svg")
     }
     assert all(path.stat().st_size > 5_000 for path in paths)
     assert sorted(capsys.readouterr().out.splitlines()) == sorted(f"wrote {p}" for p in paths)
@@ -38,3 +42,19 @@ def test_a_bad_folder_is_one_line_and_code_two(arguments, tmp_path, monkeypatch,
     assert out == ""
     assert err.count("\n") == 1
     assert "DIR" in err
+
+
+def test_tangent_eigenvalues_are_within_their_bounds_and_others_need_not_be(x64):
+    """What is drawn is what the bounds are about: on the whole space some are outside."""
+    F = proof_figures._hpg()
+    envelope = curvature.envelope(F, proof_figures.K)
+    drawn = proof_figures.tangent_eigenvalues(F)
+    assert len(drawn) == 700 * (proof_figures.K - 1)
+    assert envelope.m_tangent - 1e-9 <= drawn.min() and drawn.max() <= envelope.M_tangent + 1e-9
+    points = probes.draws(proof_figures.K, count=20, seed=20)
+    whole = np.linalg.eigvalsh(jax.vmap(jax.hessian(F))(points))
+    assert whole.max() > envelope.M_tangent
+
+
+def test_the_marked_coefficient_is_that_of_the_experiments():
+    assert settings.Training().beta0 == proof_figures.BETA0

@@ -12,6 +12,7 @@ Array([0.29194], dtype=float32)
 
 from pgeom import losses
 from pgeom.evaluation import calibration, metrics, significance
+from pgeom.evaluation.decomposition import decompose
 from pgeom.geometry import bounds, class_structure, curvature, generators, margin
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk, regret
 from pgeom.geometry.closed_forms import generator
@@ -32,6 +33,7 @@ __all__ = [
     "class_structure",
     "conditional_risk",
     "curvature",
+    "decompose",
     "diagnose",
     "generator",
     "generators",

@@ -23,7 +23,8 @@ def log_odds_against(logits: Float[Array, " K"], label: Label) -> Float[Array, "
     alike; log_softmax is accurate only near 0. A logit of −∞ rules its class out.
     """
     top, terms = _terms_of_others(logits, label)
-    return top + jnp.log(jnp.sum(terms)) - simplex.pick(logits, label)
+    # the difference of logits first, which loses nothing that they have in common
+    return top - simplex.pick(logits, label) + jnp.log(jnp.sum(terms))
 
 
 @log_odds_against.defjvp

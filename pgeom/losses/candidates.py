@@ -48,7 +48,7 @@ def hpg(stats: ClassStats, **constants) -> CatalogueLoss:
 def apms(
     stats: ClassStats, *, ridges: int, mean_curvature: float, **margin: float
 ) -> CatalogueLoss:
-    """APMS on the HPG core, annealed linearly."""
+    """APMS on the HPG core, annealed."""
     F = hpg_generator(stats.counts.shape[0], ridges=ridges, mean_curvature=mean_curvature)
 
     def loss(logits, labels, annealing):

@@ -11,11 +11,12 @@ Array(0.54918, dtype=float32)
 from pgeom.losses import candidates, likelihood, noise_robust, prior_adjusted, proper, tempered
 from pgeom.losses.spec import Look, LossSpec, from_counts, from_logits
 
-LIKELIHOOD, ROBUST, PROPER = "Likelihood", "Noise-robust", "Proper scores"
+LIKELIHOOD, ROBUST, GENERATOR = "Likelihood", "Noise-robust", "Generator-based"
 PRIOR = "Prior-adjusted"
 
 # The paper states none of the constants marked ◇; they were fitted to its published tables.
-# Okabe and Ito's colours within each family, with a marker of its own: distinct without colour.
+# Each has a marker of its own, and a colour that readers with deuteranopia or protanopia can tell
+# from every other; tests/experiments/figures/test_colours.py computes by how much.
 _GENERAL = (
     LossSpec(
         "ce", "CE", LIKELIHOOD, from_logits(likelihood.cross_entropy), look=Look("#000000", "o")
@@ -26,16 +27,16 @@ _GENERAL = (
         LIKELIHOOD,
         from_logits(likelihood.label_smoothing),
         {"epsilon": 0.1},
-        Look("#0072B2", "s"),
+        Look("#373FC0", "s"),
     ),
-    LossSpec("brier", "Brier", PROPER, from_logits(proper.brier), look=Look("#44AA99", "h")),
+    LossSpec("brier", "Brier", GENERATOR, from_logits(proper.brier), look=Look("#0AAA97", "h")),
     LossSpec(
         "mae",
         "MAE",
         ROBUST,
         from_logits(noise_robust.mean_absolute_error),
         {"scale": 2.0},  # ◇
-        Look("#E69F00", "v"),
+        Look("#E6AA85", "v"),
     ),
     LossSpec(
         "focal",
@@ -43,7 +44,7 @@ _GENERAL = (
         LIKELIHOOD,
         from_logits(likelihood.focal),
         {"gamma": 2.0},  # ◇
-        Look("#56B4E9", "^"),
+        Look("#66B6F9", "^"),
     ),
     LossSpec(
         "gce",
@@ -51,7 +52,7 @@ _GENERAL = (
         ROBUST,
         from_logits(noise_robust.generalized_cross_entropy),
         {"q": 0.7},  # ◇
-        Look("#009E73", "P"),
+        Look("#0D634A", "P"),
     ),
     LossSpec(
         "sce",
@@ -59,7 +60,7 @@ _GENERAL = (
         ROBUST,
         from_logits(noise_robust.symmetric_cross_entropy),
         {"alpha": 0.1, "beta": 1.0, "A": -4.0},  # ◇
-        Look("#D55E00", "X"),
+        Look("#7A9256", "X"),
     ),
     LossSpec(
         "apl",
@@ -67,7 +68,7 @@ _GENERAL = (
         ROBUST,
         from_logits(noise_robust.active_passive),
         {"alpha": 1.0, "beta": 1.0},  # ◇
-        Look("#999933", "<"),
+        Look("#77790B", "<"),
     ),
     LossSpec(
         "poly1",
@@ -75,7 +76,7 @@ _GENERAL = (
         LIKELIHOOD,
         from_logits(likelihood.poly1),
         {"epsilon": 1.0},  # ◇
-        Look("#CC79A7", "D"),
+        Look("#7767F3", "D"),
     ),
     LossSpec(
         "btl",
@@ -83,33 +84,33 @@ _GENERAL = (
         ROBUST,
         from_logits(tempered.bi_tempered),
         {"t1": 0.8, "t2": 1.2},  # ◇
-        Look("#882255", ">"),
+        Look("#743D6C", ">"),
     ),
     LossSpec(
         "capm",
         "CAPM",
-        PROPER,
+        GENERATOR,
         candidates.capm,
         candidates.CAPM,
-        Look("#332288", "p"),
+        Look("#2C0958", "p"),
         candidate=True,
     ),
     LossSpec(
         "hpg",
         "HPG",
-        PROPER,
+        GENERATOR,
         candidates.hpg,
         candidates.HPG,
-        Look("#AA4499", "*"),
+        Look("#F597BC", "*"),
         candidate=True,
     ),
     LossSpec(
         "apms",
         "APMS",
-        PROPER,
+        GENERATOR,
         candidates.apms,
-        candidates.HPG | candidates.MARGIN,
-        Look("#DDAA33", "d"),
+        candidates.HPG | candidates.MARGIN | {"power": 1.0},
+        Look("#E19D05", "d"),
         candidate=True,
     ),
 )
@@ -121,14 +122,14 @@ _LONG_TAIL = (
         PRIOR,
         from_counts(prior_adjusted.class_balanced_cross_entropy),
         {"beta": 0.99},  # ◇
-        Look("#117733", "s"),
+        Look("#003200", "s"),
     ),
     LossSpec(
         "balanced_softmax",
         "Balanced Softmax",
         PRIOR,
         from_counts(prior_adjusted.balanced_softmax),
-        look=Look("#88CCEE", "^"),
+        look=Look("#886BA8", "^"),
     ),
     LossSpec(
         "logit_adjustment",
@@ -136,7 +137,7 @@ _LONG_TAIL = (
         PRIOR,
         from_counts(prior_adjusted.logit_adjustment),
         {"tau": 1.0},
-        Look("#CC6677", "v"),
+        Look("#DD6C8A", "v"),
     ),
     LossSpec(
         "ldam",
@@ -144,7 +145,7 @@ _LONG_TAIL = (
         PRIOR,
         from_counts(prior_adjusted.ldam),
         {"max_margin": 0.5, "scale": 8.0},  # ◇ the scale
-        Look("#661100", "D"),
+        Look("#464F00", "D"),
     ),
 )
 

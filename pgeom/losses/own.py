@@ -28,6 +28,7 @@ from pgeom.geometry.explanations import explain_convexity
 from pgeom.losses.candidates import GEOMETRY_SEED, MEAN_CURVATURE
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.proper import on_logits
+from pgeom.losses.sameness import Same, find_content
 from pgeom.losses.spec import LossSpec, from_logits, steady
 from pgeom.types import CatalogueLoss, ClassStats, Generator, Loss
 
@@ -77,23 +78,30 @@ def make_loss(given: LossLike, K: int) -> LossSpec:
         return given
     if isinstance(given, str):
         return LOSSES[choose("loss", given, LOSSES)]
+    content = find_content(given)
+    return _checked(given, K) if content is None else _remembered(Same(content, given), K)
+
+
+@cache  # because equal losses share compiled programs
+def _remembered(same: Same, K: int) -> LossSpec:
+    return _checked(same.function, K)
+
+
+def _checked(given: Any, K: int) -> LossSpec:
+    """A function as a loss, or a UsageError."""
     name = getattr(given, "__name__", type(given).__name__)
     if (count := _count_arguments(given)) == 1:
         F = cast(Generator, given)
         require_convex(F, K, name)
         require_curvature(F, K, name)
-        return _generator_loss(F, name)
+        return generator_loss(F, name)
     if count == 2:
         require_loss(given, K, name)
-        return _plain_loss(cast(Loss, given), name)
+        return plain_loss(cast(Loss, given), name)
     raise UsageError(
         "loss must be a name, a generator F(p), a loss(logits, labels) or "
         f"a LossSpec, got {given!r}"
     )
-
-
-# remembered, because equal losses share compiled programs
-_generator_loss, _plain_loss = cache(generator_loss), cache(plain_loss)
 
 
 def _count_arguments(function: Any) -> int | None:
@@ -111,9 +119,19 @@ def _matched(F: Generator, K: int, target: float | None) -> Generator:
     return F if target is None else rescale(F, target / _mean_curvature(F, K))
 
 
-@cache
 def _mean_curvature(F: Generator, K: int) -> float:
-    """The mean curvature of F, a constant that is found once, also while tracing."""
+    """The mean curvature of F, found once if F cannot change."""
+    content = find_content(F)
+    return _integrate(F, K) if content is None else _remembered_curvature(Same(content, F), K)
+
+
+@cache
+def _remembered_curvature(same: Same, K: int) -> float:
+    return _integrate(cast(Generator, same.function), K)
+
+
+def _integrate(F: Generator, K: int) -> float:
+    """The mean curvature of F as a constant, also while tracing."""
     with jax.ensure_compile_time_eval(), jax.enable_x64(False):
         key = jax.random.key(GEOMETRY_SEED)
         return float(jax.jit(lambda key: mean_curvature(F, K, key=key))(key))

@@ -5,6 +5,8 @@
 Array(0.6931472, dtype=float32)
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -15,6 +17,7 @@ from pgeom.geometry.tempered_exponential import expm1, expm1_ratio, log_tempered
 from pgeom.types import Labels, Number, Vectors
 
 MAX_STEPS = 64  # of the Newton iteration, which needs one to eleven
+SERIES = 16  # the last exponent, to float64 precision on |x| < 1/2
 
 
 def bi_tempered(
@@ -38,15 +41,16 @@ def bi_tempered(
 
     def example(logits, label):
         log_p = log_tempered_softmax(logits, t2)
-        power_sum = jnp.sum(jnp.exp((2 - t1) * log_p))
-        return -_tempered_log_of_exp(pick(log_p, label), t1) - (1 - power_sum) / (2 - t1)
+        others = jnp.where(jnp.arange(logits.shape[-1]) == label, 0.0, jnp.exp((2 - t1) * log_p))
+        return _loss_alone(pick(log_p, label), t1) + jnp.sum(others) / (2 - t1)
 
     return edge.lift_examples(example)(logits, labels)
 
 
 def log_tempered_softmax(logits: Float[Array, " K"], t: Number) -> Float[Array, " K"]:
     """log exp_t(z_k − λ(z)) with the λ that makes the probabilities sum to one; t > 0."""
-    return log_tempered_exp(logits - normaliser(logits, t), t)
+    below = logits - jax.lax.stop_gradient(jnp.max(logits))  # λ of these may be tiny, and is kept
+    return log_tempered_exp(below - normaliser(below, t), t)
 
 
 def normaliser(logits: Float[Array, " K"], t: Number) -> Float[Array, ""]:
@@ -100,6 +104,20 @@ def _normaliser_below(z, t):
         return lam, jnp.dot(escort, z_dot)
 
     return solve(z)
+
+
+def _loss_alone(x, t):
+    """−log_t(p) − (1 − p^{2−t})/(2 − t) for p = eˣ: the loss, if no other class had a share.
+
+    It is x²/2 to second order, and both terms are x to the first: close to 0 it is the series
+    Σ_{n≥2} ((2 − t)^{n−1} − (1 − t)^{n−1}) xⁿ/n!, so that it is neither rounding nor negative.
+    """
+    small = jnp.abs(x) < 0.5 / max(1.0, 2 - t)
+    near, series = jnp.where(small, x, 0.0), jnp.zeros_like(x)
+    for n in range(SERIES, 1, -1):
+        series = series * near + ((2 - t) ** (n - 1) - (1 - t) ** (n - 1)) / math.factorial(n)
+    far = expm1((2 - t) * x) / (2 - t) - _tempered_log_of_exp(x, t)
+    return jnp.where(small, near**2 * series, far)
 
 
 def _tempered_log_of_exp(x, t):

@@ -114,3 +114,21 @@ def test_the_matrix_is_definite_also_without_its_parts():
 def test_bad_structure_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("lam", 0.0, "lam must be positive"),
+        ("gamma", -0.1, "gamma must be nonnegative"),
+        ("delta", -0.1, "delta must be nonnegative"),
+        ("mean_curvature", 0.0, "mean_curvature must be positive"),
+        ("mean_curvature", -2.0, "mean_curvature must be positive"),
+        ("low_rank", jnp.zeros((3, 1)), r"low_rank must have shape \[4, r\], got \(3, 1\)"),
+        ("low_rank", jnp.zeros(4), r"low_rank must have shape \[4, r\]"),
+    ],
+)
+def test_bad_constants_of_the_matrix_are_refused(name, value, message):
+    stats = cs.class_stats(*partition(1), 4)
+    with pytest.raises(ValueError, match=message):
+        cs.capm_matrix(stats, **({"low_rank": jnp.zeros((4, 0)), **CONSTANTS} | {name: value}))

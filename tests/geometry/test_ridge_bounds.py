@@ -67,6 +67,38 @@ def test_the_range_adds_every_ridge_at_its_worst_vertex(b):
     np.testing.assert_allclose(actual.paper, M, rtol=1e-6)
 
 
+THREE = {  # W, b, ρ and a: the worst vertices give the range, or the curvature does
+    "vertices": (
+        [[0.6, -0.6, -0.1], [0.1, -0.4, 0.9], [-0.3, -0.2, 0.3]],
+        *([-0.3, -0.1, 0.3], [0.5, 0.3, 0.5], [1.1, 1.2, 0.4]),
+    ),
+    "curvature": (
+        [[0.0, -0.9, -0.4], [0.7, 0.0, -0.4], [0.0, -0.7, 0.4]],
+        *([-0.4, -0.1, -0.7], [1.0, 5.0, 5.0], [0.5, 1.2, 1.0]),
+    ),
+}
+
+
+@pytest.mark.parametrize("which", THREE)
+def test_the_range_of_three_ridges_is_the_smaller_of_two_bounds(which):
+    """Each ridge at its own worst vertex of one label, or M_T, both by their definitions."""
+    w, b, rho, a = map(np.array, THREE[which])
+    v = (w.T - b) / rho
+    value, slope = np.log(np.cosh(v)), np.tanh(v)
+    apart = value[:, None] - value[None] - slope[None] * (v[:, None] - v[None])  # [y, k, R]
+    by_vertices = 1.5 * (0.4 + np.max(np.sum(a * rho**2 * apart.max(axis=1), axis=1)))
+    # sech² is largest where |v| is least between the lowest and the highest vertex
+    sech2 = 1 / np.cosh(np.linspace(v.min(axis=0), v.max(axis=0), 20_001)) ** 2
+    tangent = w - w.mean(axis=1, keepdims=True)
+    H = 0.4 * (np.eye(3) - 1 / 3) + tangent.T @ ((a * sech2.max(axis=0))[:, None] * tangent)
+    by_curvature = 1.5 * np.linalg.eigvalsh(H)[-1]
+    assert (by_vertices < 0.9 * by_curvature) == (which == "vertices")
+    assert (by_curvature < 0.9 * by_vertices) == (which == "curvature")
+    F = hyperbolic(lam=0.4, a=a, rho=rho, w=w, b=b, scale=1.5)
+    actual = bounds.loss_range(F, 3).sharp
+    np.testing.assert_allclose(actual, min(by_vertices, by_curvature), rtol=1e-5)
+
+
 def test_the_range_of_a_sum_is_the_sum_of_the_ranges_up_to_the_largest_curvature():
     A = np.diag([1.0, 2.0, 4.0])
     F = hyperbolic(w=W, b=OFFSETS[2], **RIDGES)

@@ -221,3 +221,23 @@ def test_a_vertex_of_no_weight_may_be_infinite():
     score = pgeom.bregman_score(lambda p: -jnp.log(p[0] + p[1]))
     actual = score(jnp.array([0.3, 0.3, 0.4]), jnp.array([0.5, 0.5, 0.0]))
     np.testing.assert_allclose(actual, np.log(0.6) + 0.4 / 0.6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-6])
+def test_a_class_without_mass_costs_a_singular_generator_no_digits(delta):
+    """Where p_2 is 0 the Hessian of p log p or −√p is infinite, and has no part in the score."""
+    delta = float(np.float32(delta))
+    p = jnp.array([[1 - delta, delta, 0.0]], jnp.float32)
+    root = np.sqrt(1 - delta)
+    # by their definitions, −log p_y, and √p_y + √p_1/2 + (1/√p_y)·δ/2 − 1, without cancellation
+    expected = {
+        "entropy": -np.log1p(-delta),
+        "root": np.sqrt(delta) / 2 + np.expm1(np.log1p(-delta) / 2) + delta / (2 * root),
+    }
+    generators = {
+        "entropy": lambda p: jnp.sum(p * jnp.log(p)),
+        "root": lambda p: -jnp.sum(jnp.sqrt(p)),
+    }
+    for name, F in generators.items():
+        actual = jax.jit(pgeom.bregman_score(F))(p, jnp.array([0]))
+        np.testing.assert_allclose(actual, [expected[name]], rtol=1e-6, err_msg=name)

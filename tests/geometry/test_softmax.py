@@ -36,3 +36,14 @@ def test_log_odds_are_exact_at_both_ends():
     for u in (-80.0, -20.0, 0.0, 20.0, 80.0):
         z = jnp.array([0.0, u - np.log(2), u - np.log(2)])
         np.testing.assert_allclose(log_odds_against(z, 0), u, rtol=1e-6, atol=1e-6)
+
+
+def test_what_all_logits_have_in_common_costs_no_digits(x64):
+    for z in ([-1.0, 0.0, 0.0], [0.25, -3.0, 2.0], [1.5, -40.0, -41.0]):
+        z = np.array(z)
+        expected = [cross_entropy(jnp.asarray(z), label) for label in range(3)]
+        for shift in (512.0, -1e4, 2.0**40):
+            shifted = z + shift
+            assert np.array_equal(shifted - shift, z)  # the logits themselves lose nothing
+            actual = [cross_entropy(jnp.asarray(shifted), label) for label in range(3)]
+            np.testing.assert_allclose(actual, expected, rtol=1e-15)

@@ -123,3 +123,31 @@ def test_small_temperatures_sum_to_one(t, scale):
 def test_a_finite_support_has_exact_zeros():
     (p,) = tempered_softmax(np.array([[0.0, -1.0, -30.0]], np.float32), 0.5)
     assert p[2] == 0 and abs(jnp.sum(p) - 1) < 1e-6
+
+
+def exact_loss(z, label, t1, t2):
+    """−log_{t1} p_y − (1 − Σ p_k^{2−t1})/(2 − t1), in sixty digits."""
+    lam = exact_normaliser(z, t2)
+    with localcontext() as context:
+        context.prec = 60
+        power, first = 1 - Decimal(repr(t2)), Decimal(repr(t1))
+        bases = [1 + power * (Decimal(float(x)) - lam) for x in z]
+        log_p = [base.ln() / power for base in bases]
+        total = sum(((2 - first) * x).exp() for x in log_p)
+        own = log_p[label] if first == 1 else (((1 - first) * log_p[label]).exp() - 1) / (1 - first)
+        return float(-own - (1 - total) / (2 - first))
+
+
+CERTAIN = [[0.0, -3268.0], [0.0, -40.0, -60.0], [0.0, -1e4, -1e3], [0.0, -0.3, -2.0, -5.0]]
+
+
+@pytest.mark.parametrize(("t1", "t2"), [(0.8, 1.2), (1.0, 1.5), (-1.0, 1.3), (1.5, 1.1)])
+@pytest.mark.parametrize("offset", [0.0, 512.0])
+def test_the_loss_keeps_its_digits_next_to_certainty(t1, t2, offset, x64):
+    """It is far less than the rounding of its terms, and not negative."""
+    loss = jax.jit(lambda z, y: pgeom.losses.bi_tempered(z, y, t1=t1, t2=t2))
+    for z in CERTAIN:
+        for label in range(len(z)):
+            actual = loss(jnp.array(z) + offset, jnp.array(label))
+            np.testing.assert_allclose(actual, exact_loss(z, label, t1, t2), rtol=1e-11)
+            assert actual > 0

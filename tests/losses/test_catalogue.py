@@ -31,7 +31,7 @@ LONG_TAIL = ["cb_ce", "balanced_softmax", "logit_adjustment", "ldam"]
 FAMILIES = {
     "Likelihood": {"ce", "label_smoothing", "focal", "poly1"},
     "Noise-robust": {"mae", "gce", "sce", "apl", "btl"},
-    "Proper scores": {"brier", "capm", "hpg", "apms"},
+    "Generator-based": {"brier", "capm", "hpg", "apms"},
     "Prior-adjusted": set(LONG_TAIL),
 }
 

@@ -96,6 +96,16 @@ EQUALITIES = {  # a loss, what it must equal, and how closely
         5e-3,
     ),
     "Poly-1 at zero": (with_constants(L.poly1, epsilon=0.0), optax_cross_entropy, 1e-6),
+    "Poly-1 at the lowest": (
+        with_constants(L.poly1, epsilon=-1.0),
+        lambda z, y: optax_cross_entropy(z, y) - complement(z, y),
+        1e-5,
+    ),
+    "smoothing by everything": (
+        with_constants(L.label_smoothing, epsilon=1.0),
+        lambda z, y: -jnp.mean(jax.nn.log_softmax(z), axis=-1),
+        1e-6,
+    ),
     "smoothing by nothing": (
         with_constants(L.label_smoothing, epsilon=0.0),
         optax_cross_entropy,

@@ -1,0 +1,37 @@
+"""Kinks are found by bisection, next to curvature and among many others."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgeom.geometry.findings import find
+from pgeom.geometry.segments import scan
+
+
+@pytest.mark.parametrize("sharpness", [0.01, -0.01])
+def test_a_slight_kink_is_found_where_curvature_is_a_thousand_times_larger(sharpness):
+    """Between two stations curvature changes the slope by more than the kink does."""
+
+    def F(p):
+        return 20 * jnp.sum(p**4) + sharpness * jnp.maximum(p[0] - 0.7, 0)
+
+    with jax.enable_x64(True):
+        suspects = scan(F, 3)
+    found = np.abs(suspects.jump) > 0.1 * abs(sharpness)
+    assert np.count_nonzero(found) > 10
+    np.testing.assert_allclose(suspects.middle[found, 0], 0.7, atol=1e-6)
+    # the slope along a unit tangent v changes by |v_0| ≤ √(2/3) times the sharpness
+    jumps = suspects.jump[found] / sharpness
+    assert np.all(jumps > 0) and 0.7 < np.max(jumps) <= np.sqrt(2 / 3) + 1e-6
+
+
+def test_the_ten_sharpest_of_many_kinks_are_named():
+    def F(p):
+        return jnp.sum(p**2) + sum(k * jnp.maximum(p[0] - k / 20, 0) for k in range(1, 15))
+
+    kinks = find(F, 3).kinks
+    assert len(kinks) == 10
+    jumps = [kink.jump for kink in kinks]
+    assert jumps == sorted(jumps, reverse=True)
+    np.testing.assert_allclose([kink.point[0] for kink in kinks], 0.7, atol=0.11)

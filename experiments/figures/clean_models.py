@@ -1,13 +1,20 @@
 """Figures of models trained on clean data: calibration, corrupted and attacked inputs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from experiments.figures.layout import labels_down, legend_below, seed_points
+from experiments.figures.layout import bars, labels_down, legend_below, legend_beside, seed_points
 from experiments.figures.legend import Entry, Legend, by_family, present
 from pgeom.frontend.figure_style import BLUE, RED, figure, save
+
+ATTACKS = {
+    "FGSM": "FGSM: one step on CE",
+    "PGD": "PGD: 20 steps on CE",
+    "APGD": "APGD: 100 steps on DLR",
+}
 
 
 def calibration(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
@@ -36,29 +43,24 @@ def natural_corruption(
     return _panels(frame, entries, list(columns), ticks, "input corruption", path)
 
 
-def attacks(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
-    """Accuracy against the radius of FGSM and of projected gradient attacks."""
-    radii = {"FGSM": (0, 0.05, 0.1, 0.2), "PGD": (0, 0.1, 0.2)}
-    losses = present(entries, frame)
-    with figure(1, 2, (8.4, 3.4), sharey=True) as (drawing, axes):
-        for axis, (name, levels) in zip(axes[0], radii.items(), strict=True):
+def attacks(frame: pd.DataFrame, entries: Legend, radii: Sequence[str], path: Path) -> list[Path]:
+    """Accuracy against the radius of each attack, on the same axes."""
+    losses, levels = present(entries, frame), np.array([0.0, *map(float, radii)])
+    with figure(1, len(ATTACKS), (9.6, 3.2), sharex=True, sharey=True) as (drawing, axes):
+        for axis, name in zip(axes[0], ATTACKS, strict=True):
+            fields = ["accuracy", *(f"{name.lower()}_{radius}" for radius in radii)]
             for place, entry in enumerate(losses):
-                fields = ["accuracy", *(f"{name.lower()}_{level:g}" for level in levels[1:])]
-                offset = 0.06 * (place - (len(losses) - 1) / 2)
-                _line(axis, frame, entry, fields, np.arange(len(levels)) + offset)
-            axis.set_xlabel(f"{name} radius ε, on pixels in [0, 1]")
-            axis.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
-        # attacked accuracies are small: logarithmic down to one in a hundred, linear to zero
-        axes[0][0].set_yscale("symlog", linthresh=0.01, linscale=0.6)
-        axes[0][0].set_ylim(0, 1.2)
-        shown = (0, 0.01, 0.03, 0.1, 0.3, 1)
-        axes[0][0].set_yticks(shown, [f"{value:g}" for value in shown])
-        axes[0][0].minorticks_off()
+                offset = 0.0012 * (place - (len(losses) - 1) / 2)
+                _points(axis, frame, entry, fields, levels + offset, linewidth=0.8)
+            axis.set_title(ATTACKS[name])
+            axis.set_xlabel("radius ε, on pixels in [0, 1]")
+            axis.set_xticks(levels, [f"{level:g}" for level in levels])
+        axes[0][0].set_ylim(-0.02, 1.02)
         axes[0][0].set_ylabel("test accuracy (higher is better)")
-        axes[0][1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+        legend_beside(axes[0][-1])
         seeds, name = frame["seed"].nunique(), frame["dataset"].iloc[0]
         title = f"{name}, clean-trained models: mean ± sample sd over {seeds} seeds"
-        drawing.suptitle(title, y=1.0, fontsize=10)
+        drawing.suptitle(title, y=1.04, fontsize=10)
         return save(drawing, path)
 
 
@@ -69,7 +71,9 @@ def _panels(frame, entries: Legend, fields, ticks, what: str, path: Path) -> lis
         for axis, (family, shown) in zip(axes[0], families.items(), strict=True):
             for place, entry in enumerate(shown):
                 offset = 0.11 * (place - (len(shown) - 1) / 2)
-                _line(axis, frame, entry, fields, np.arange(len(fields)) + offset)
+                # no line: corruptions have no order that it could follow
+                places = np.arange(len(fields)) + offset
+                _points(axis, frame, entry, fields, places, linestyle="")
             axis.set_title(family)
             axis.set_xticks(range(len(fields)), ticks, rotation=30, ha="right")
             legend_below(axis, gap=0.75)
@@ -80,8 +84,9 @@ def _panels(frame, entries: Legend, fields, ticks, what: str, path: Path) -> lis
         return save(drawing, path)
 
 
-def _line(axis, frame, entry: Entry, fields, x) -> None:
-    """Mean ± sample sd of some fields, without a line: they have no order that it could follow."""
+def _points(axis, frame, entry: Entry, fields, x, **line) -> None:
+    """Mean ± sample sd of some fields."""
     values = frame[frame["loss"] == entry.name][fields].astype(float)
-    bars = {"elinewidth": 0.7, "capsize": 1.5, "linestyle": ""}
-    axis.errorbar(x, values.mean(), values.std(ddof=1).fillna(0), **entry.style, **bars)
+    ends = bars(values.mean(), values.std(ddof=1).fillna(0), top=1.0)
+    look = {"elinewidth": 0.7, "capsize": 1.5, **line}
+    axis.errorbar(x, values.mean(), ends, **entry.style, **look)

@@ -1,5 +1,6 @@
 """Figures of the tail classes, calibration, input gradients and optimisation."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,29 +8,44 @@ import pandas as pd
 from matplotlib.ticker import LogLocator
 
 from experiments.engine.results import TestLogits
-from experiments.figures.layout import labels_down, legend_beside, seed_points
+from experiments.figures.layout import bars, labels_down, legend_beside, seed_points
 from experiments.figures.legend import Entry, Legend, present
 from pgeom.frontend.figure_style import BLUE, RED, figure, save
+from pgeom.frontend.numbers import count
 from pgeom.losses.catalogue import PRIOR
 
 TAIL = 3  # the rarest classes, 7–9 of ten
 
 
-def longtail_details(test: TestLogits, entries: Legend, path: Path) -> list[Path]:
-    """Accuracy of each class, and of the three rarest."""
+def longtail_details(
+    test: TestLogits, counts: Sequence[int], entries: Legend, path: Path
+) -> list[Path]:
+    """Accuracy of each class, and of the three rarest.
+
+    Args:
+      test: its logits.
+      counts: training examples of each class.
+      entries: of its losses.
+      path: of the figure, without suffix.
+    """
     losses, recalls = list(entries.values()), class_recalls(test)
     classes = [name for name in recalls if name not in ("loss", "seed")]
-    seeds, size = len(test.labels), (9.6, 0.9 + 0.22 * max(len(losses), 9))
-    with figure(1, 2, size, gridspec_kw={"wspace": 0.95}) as (drawing, axes):
+    seeds, size = len(test.labels), (10.2, 0.9 + 0.22 * max(len(losses), 9))
+    ratios = {"wspace": 0.85, "width_ratios": [1.3, 1]}
+    with figure(1, 2, size, gridspec_kw=ratios) as (drawing, axes):
         left, right = axes[0]
         shown = [one for one in losses if _is_representative(one)]
         for place, entry in enumerate(shown):
             runs = recalls[recalls["loss"] == entry.name][classes]
             x = np.arange(len(classes)) + 0.06 * (place - (len(shown) - 1) / 2)
-            deviation = runs.std(ddof=1).fillna(0)
-            left.errorbar(x, runs.mean(), deviation, elinewidth=0.6, linewidth=1, **entry.style)
-        left.set_xticks(range(len(classes)))
-        left.set_xlabel("class (larger is rarer in training)")
+            ends = bars(runs.mean(), runs.std(ddof=1).fillna(0), top=1.0)
+            left.errorbar(x, runs.mean(), ends, elinewidth=0.6, linewidth=1, **entry.style)
+        left.set_xticks(
+            range(len(classes)),
+            [f"{c}\n{n}" for c, n in zip(classes, counts, strict=True)],
+            fontsize=7,
+        )
+        left.set_xlabel("class, and its number of training examples")
         left.set_ylabel("accuracy in the class (higher is better)")
         left.set_title(f"mean ± sample sd over {seeds} seeds")
         legend_beside(left)
@@ -108,8 +124,19 @@ def optimization(
         labels_down(right, [entry.label for entry in shown])
         right.set_xlim(left=0)
         right.set_xlabel("seconds to train a run (lower is better)")
-        right.set_title(f"each loss alone, compiling apart: {timed['seed'].nunique()} seeds")
+        right.set_title(
+            f"each loss alone, compiling apart: {timed['seed'].nunique()} seeds\n{hardware(timed)}"
+        )
         return save(drawing, path)
+
+
+def hardware(frame: pd.DataFrame) -> str:
+    """What the runs were computed on, in words."""
+    devices = {
+        (one.get("processor", one["machine"]), count(one["count"], f"{one['kind'].upper()} device"))
+        for one in frame["device"]
+    }
+    return " and ".join(sorted(map(", ".join, devices)))
 
 
 def _curve(axis, curves: pd.Series, entry: Entry) -> None:

@@ -49,6 +49,17 @@ def seed_points(
         axis.plot(values.mean(), place + offset, shape, color=own, markersize=5, label=named)
 
 
+def bars(mean, sd, top: float = np.inf) -> np.ndarray:
+    """Error bars `[2, n]` of one sd that end where no value can be: at 0, and at `top`.
+
+    >>> bars([0.99, 0.5], [0.03, 0.1], top=1.0).round(2).tolist()
+    [[0.03, 0.1], [0.01, 0.1]]
+    """
+    mean, sd = (np.atleast_1d(np.asarray(one, float)) for one in (mean, sd))
+    room = np.stack([mean, top - mean])  # below and above
+    return np.minimum(sd, np.maximum(room, 0))
+
+
 def mean_and_sd(values) -> tuple[float, float]:
     """Mean and sample standard deviation, the latter 0 for a single run."""
     values = np.asarray(values, float)

@@ -5,7 +5,7 @@
 >>> entries["hpg"].label, entries["hpg"].marker
 ('HPG', '*')
 >>> {family: [entry.name for entry in shown] for family, shown in by_family(entries).items()}
-{'Proper scores': ['ce', 'hpg']}
+{'Generator-based': ['ce', 'hpg']}
 """
 
 from collections.abc import Iterable, Sequence

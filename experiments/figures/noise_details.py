@@ -59,11 +59,14 @@ def noise_confusions(test: TestLogits, entries: Legend, path: Path) -> list[Path
     with figure(1, len(shown), size, sharey=True, layout="constrained") as (drawing, axes):
         for axis, entry, mean in zip(axes[0], shown, matrices.mean(axis=1), strict=True):
             # the square root: confusions of a few percent would all look like none
-            image = axis.imshow(np.sqrt(mean), cmap="cividis", vmin=0, vmax=1)
+            image = axis.pcolormesh(np.sqrt(mean), cmap="cividis", vmin=0, vmax=1)
+            axis.set_aspect("equal")
+            axis.invert_yaxis()
             axis.set_title(f"{entry.label}: {100 * np.trace(mean) / len(mean):.1f}% on diagonal")
             axis.set_xlabel("predicted class")
-            axis.set_xticks(range(len(mean)))
-            axis.set_yticks(range(len(mean)))
+            places = np.arange(len(mean))
+            axis.set_xticks(places + 0.5, places)
+            axis.set_yticks(places + 0.5, places)
             axis.grid(False)
         axes[0][0].set_ylabel("true class")
         bar = drawing.colorbar(image, ax=axes[0], fraction=0.02)

@@ -1,82 +1,160 @@
 """Figures of the long tail, the ablations and the learning rates."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
 
-from experiments.figures.layout import labels_down, legend_beside, mean_and_sd, seed_points
+from experiments.figures.layout import labels_down, legend_beside, seed_points
 from experiments.figures.legend import Legend, present
 from pgeom.frontend.figure_style import BLUE, GREEN, RED, figure, save
 from pgeom.losses.spec import LossSpec
 
 COLOURS = (BLUE, RED, GREEN)
 MARKERS = ("o", "s", "^")
+PROTOCOL = ("capm", "hpg-4", "apms-0.2")  # the variants that the other experiments use
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def longtail(
-    frames: dict[str, pd.DataFrame], entries: Legend, chance: float, path: Path
-) -> list[Path]:
-    """Balanced accuracy of every loss, one point per seed, by study if there are several."""
-    first = next(iter(frames.values()))
+class Series(NamedTuple):
+    """Some runs, and the field of them that a figure shows."""
+
+    frame: pd.DataFrame
+    field: str
+
+
+def longtail(series: dict[str, Series], entries: Legend, chance: float, path: Path) -> list[Path]:
+    """Balanced accuracy of every loss, one point per seed, by way of stopping if several."""
+    first = next(iter(series.values())).frame
     losses = present(entries, first)
-    with figure(1, 1, (5.6, 0.9 + 0.24 * len(losses))) as (drawing, axes):
+    with figure(1, 1, (5.6, 0.9 + 0.24 * len(losses) * max(1, len(series) / 2))) as (drawing, axes):
         axis = axes[0][0]
-        if len(frames) == 1:
-            seed_points(axis, first, losses, "balanced_accuracy")
-        else:
-            for number, (name, frame) in enumerate(frames.items()):
-                offset = 0.3 * (number - (len(frames) - 1) / 2)
-                look = {"colour": COLOURS[number], "marker": MARKERS[number], "label": name}
-                seed_points(axis, frame, losses, "balanced_accuracy", offset, **look)
-            axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.04), ncols=2)
+        for number, (name, (frame, field)) in enumerate(series.items()):
+            offset = 0.26 * (number - (len(series) - 1) / 2)
+            look = {"colour": COLOURS[number], "marker": MARKERS[number], "label": name}
+            seed_points(axis, frame, losses, field, offset, **look if len(series) > 1 else {})
+        if len(series) > 1:
+            axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.03), ncols=1)
         labels_down(axis, [entry.label for entry in losses])
         axis.axvline(chance, color="0.5", linestyle="--", linewidth=1)
         above = {"transform": axis.get_xaxis_transform(), "ha": "center", "va": "bottom"}
         axis.text(chance, 1.0, "chance", fontsize=7, color="0.4", **above)
         axis.set_xlim(left=0)
-        axis.set_xlabel("balanced accuracy (higher is better)")
         seeds = first["seed"].nunique()
-        drawing.text(0.9, 0.89, f"{seeds} seeds and their means", fontsize=7, ha="right")
+        axis.set_xlabel(f"balanced accuracy (higher is better): {seeds} seeds and their means")
         return save(drawing, path)
 
 
 def ablations(
     frame: pd.DataFrame, families: dict[str, tuple[LossSpec, ...]], path: Path
 ) -> list[Path]:
-    """Accuracy of the variants of each candidate, one line per place, mean ± sample sd."""
-    places = list(dict.fromkeys(frame["place"]))
-    with figure(1, len(families), (9, 3), sharey=True) as (drawing, axes):
+    """Accuracy of each variant minus the protocol's, on matched seeds: every seed, and the mean.
+
+    No lines: most variants have no order that they could follow.
+    """
+    places, families = list(dict.fromkeys(frame["place"])), recorded_families(frame, families)
+    reference = protocol_variants(families)
+    with figure(1, len(families), (3.2 * len(families), 3.2), sharey=True) as (drawing, axes):
         for axis, (family, variants) in zip(axes[0], families.items(), strict=True):
+            axis.axhline(0, color="0.5", linewidth=1)
             for number, place in enumerate(places):
                 runs = frame[frame["place"] == place]
-                groups = [runs[runs["loss"] == variant.name]["accuracy"] for variant in variants]
-                means, deviations = zip(*map(mean_and_sd, groups), strict=True)
-                x = np.arange(len(variants)) + 0.12 * (number - 1)
-                look = {"color": COLOURS[number], "marker": MARKERS[number], "markersize": 4}
-                bars = {"linewidth": 1, "capsize": 2, "label": place}
-                axis.errorbar(x, means, deviations, **look, **bars)
-            axis.set_title(family)
-            # "CAPM, no graph" is "no graph" below CAPM's panel, and CAPM itself is in full
-            ticks = [variant.label.partition(", ")[2] or "full" for variant in variants]
-            turned = {"rotation": 30, "ha": "right"} if len(max(ticks, key=len)) > 4 else {}
-            axis.set_xticks(range(len(variants)), ticks, **turned)
-        axes[0][0].set_ylabel("test accuracy (higher is better)")
+                gains = paired_gains(runs, variants, reference[family])
+                x = np.arange(len(variants)) + 0.2 * (number - (len(places) - 1) / 2)
+                turn = number + number // len(COLOURS)  # no two of nine places look the same
+                look = COLOURS[number % len(COLOURS)], MARKERS[turn % len(MARKERS)]
+                _gains(axis, x, gains, *look, place)
+            beside = "" if reference[family] in variants else f", against {reference[family].label}"
+            axis.set_title(family + beside)
+            axis.set_xticks(
+                range(len(variants)),
+                [_tick(one, reference[family]) for one in variants],
+                fontsize=8,
+            )
+        axes[0][0].set_ylabel("test accuracy − that of the protocol's\nvariant, same seed")
+        seeds = frame["seed"].nunique()
+        drawing.suptitle(f"{seeds} seeds (light) and their means", y=1.0, fontsize=10)
         legend_beside(axes[0][-1])
         return save(drawing, path)
 
 
+def recorded_families(
+    frame: pd.DataFrame, families: dict[str, tuple[LossSpec, ...]]
+) -> dict[str, tuple[LossSpec, ...]]:
+    """The families without the variants that have no record."""
+    recorded = set(frame["loss"])
+    kept = {
+        family: tuple(one for one in variants if one.name in recorded)
+        for family, variants in families.items()
+    }
+    return {family: variants for family, variants in kept.items() if variants}
+
+
+def protocol_variants(families: dict[str, tuple[LossSpec, ...]]) -> dict[str, LossSpec]:
+    """Of each family the variant that the other experiments use; HPG's, where there is none."""
+    hpg = {one.name: one for variants in families.values() for one in variants}.get(PROTOCOL[1])
+    return {
+        family: next((one for one in variants if one.name in PROTOCOL), hpg or variants[0])
+        for family, variants in families.items()
+    }
+
+
+def paired_gains(
+    runs: pd.DataFrame, variants: Sequence[LossSpec], reference: LossSpec
+) -> pd.DataFrame:
+    """Accuracy minus the reference's of the same seed: seeds down, variants across."""
+    table = runs.pivot(index="seed", columns="loss", values="accuracy").astype(float)
+    return table[[one.name for one in variants]].sub(table[reference.name], axis=0)
+
+
+def _gains(axis, x, gains: pd.DataFrame, colour: str, marker: str, label: str) -> None:
+    for place, name in zip(x, gains, strict=True):
+        seeds = np.full(len(gains), place)
+        axis.plot(seeds, gains[name], ".", color=colour, alpha=0.35, markersize=4)
+    axis.plot(x, gains.mean(), marker, color=colour, markersize=5, label=label)
+
+
+def _tick(variant: LossSpec, reference: LossSpec) -> str:
+    """ "CAPM, no graph" is "no graph" below CAPM's panel, and CAPM itself is in full."""
+    protocol = variant.name == reference.name
+    text = variant.label.partition(", ")[2] or ("full" if protocol else variant.label)
+    text = text.replace(" ", "\n")
+    return f"{text}\n(protocol)" if protocol else text
+
+
 def lr_sensitivity(counts: pd.DataFrame, path: Path) -> list[Path]:
     """How often each learning rate was selected, one bar per loss."""
+    cells = int(counts.sum(axis=1).max())
+    colours = matplotlib.colormaps["cividis"](np.linspace(0, 0.95, len(counts.columns)))
     with figure(1, 1, (6, 0.9 + 0.24 * len(counts))) as (drawing, axes):
         axis = axes[0][0]
         left = np.zeros(len(counts))
-        for rate, colour in zip(counts.columns, COLOURS, strict=True):
-            axis.barh(range(len(counts)), counts[rate], left=left, color=colour, label=f"{rate:g}")
+        for rate, colour in zip(counts.columns, colours, strict=True):
+            axis.barh(
+                range(len(counts)),
+                counts[rate],
+                left=left,
+                color=colour,
+                label=scientific(float(rate)),
+            )
             left += counts[rate].to_numpy()
         labels_down(axis, list(counts.index))
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axis.set_xlabel("cells in which validation NLL selects the learning rate")
+        axis.set_xlim(0, cells)
+        axis.set_xticks(np.unique(np.round(np.linspace(0, cells, 5)).astype(int)))
+        axis.set_xlabel(f"cells, of {cells}, in which validation NLL selects the learning rate")
         legend_beside(axis, title="learning rate")
         return save(drawing, path)
+
+
+def scientific(rate: float) -> str:
+    """A rate as it is written: a digit and a power of ten.
+
+    >>> scientific(3e-4), scientific(1e-3), scientific(0.00125)
+    ('3×10⁻⁴', '10⁻³', '1.25×10⁻³')
+    """
+    digits, power = f"{rate:e}".split("e")
+    digits, raised = f"{float(digits):g}", str(int(power)).translate(RAISED)
+    return f"10{raised}" if digits == "1" else f"{digits}×10{raised}"

@@ -23,6 +23,8 @@ from pgeom.frontend.writing import write_file
 BLACK, BLUE, SKY_BLUE, GREEN = "#000000", "#0072B2", "#56B4E9", "#009E73"
 YELLOW, ORANGE, RED, PURPLE, GREY = "#F0E442", "#E69F00", "#D55E00", "#CC79A7", "#555555"
 
+FORMS = ("png", "pdf", "svg")
+UNDATED = {"svg": {"Date": None}}  # the same figure is the same file
 STYLE = {
     "font.size": 9,
     "axes.titlesize": 9,
@@ -36,6 +38,8 @@ STYLE = {
     "legend.fontsize": 8,
     "savefig.dpi": 200,
     "pdf.fonttype": 42,  # text that can be searched and edited
+    "svg.fonttype": "none",
+    "svg.hashsalt": "pgeom",  # the same names in the same figure, run after run
 }
 
 
@@ -46,6 +50,7 @@ def figure(
     size: tuple[float, float],
     *,
     layout: Literal["constrained", "compressed", "tight"] | None = None,
+    math: bool = False,
     **subplots: Any,
 ) -> Generator[tuple[Figure, np.ndarray], None, None]:
     """A figure and its axes `[rows, columns]`, to be drawn and saved in the house style.
@@ -55,31 +60,34 @@ def figure(
       columns: of axes.
       size: width and height in inches.
       layout: what arranges the axes, if anything does.
+      math: whether $…$ in a text is mathematics; not where a user's names are drawn.
       **subplots: further arguments of `Figure.subplots`, such as `sharey` or `gridspec_kw`.
     """
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context({**STYLE, "text.parse_math": math}):
         made = Figure(figsize=size, layout=layout)
         yield made, made.subplots(rows, columns, squeeze=False, **subplots)
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
-    """Write a figure as PNG and PDF, cropped to what is drawn.
+    """Write a figure as PNG, PDF and SVG, cropped to what is drawn.
 
     Args:
       figure: as `figure` gives it, inside its `with`.
       path: without a suffix; missing folders are made.
 
     Returns:
-      The paths of the two files.
+      The paths of the three files.
     """
-    # measured once for both files: it takes as long as drawing
+    # measured once for all files: it takes as long as drawing
     figure.draw_without_rendering()
     drawn = figure.get_tightbbox().padded(matplotlib.rcParams["savefig.pad_inches"])
     figure.set_layout_engine("none")
     return [
         write_file(
             path.with_name(f"{path.name}.{form}"),
-            lambda file, form=form: figure.savefig(file, format=form, bbox_inches=drawn),
+            lambda file, form=form: figure.savefig(
+                file, format=form, bbox_inches=drawn, metadata=UNDATED.get(form)
+            ),
         )
-        for form in ("png", "pdf")
+        for form in FORMS
     ]

@@ -1,5 +1,7 @@
 """A table ready to be shown: on the terminal, as Markdown, or its numbers as JSON."""
 
+import csv
+import io
 import json as json_format
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -40,6 +42,20 @@ def publish(
         return
     for grid in shown:
         console.print(OnTerminal(grid))
+
+
+def grids_to_json(grids: Sequence[Grid]) -> str:
+    """Grids as texts, one object each."""
+    fields = ("title", "header", "rows", "footnotes")
+    tables = [{name: getattr(grid, name) for name in fields} for grid in grids]
+    return json_format.dumps(tables, indent=1, ensure_ascii=False) + "\n"
+
+
+def to_csv(grid: Grid) -> str:
+    """A grid as comma-separated values, the header first."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([grid.header, *grid.rows])
+    return text.getvalue()
 
 
 def to_json(frame: pd.DataFrame) -> str:
@@ -97,9 +113,11 @@ def to_markdown(grid: Grid) -> str:
     """A grid as a Markdown section."""
 
     def line(texts):
-        return "| " + " | ".join(text.replace("|", r"\|") for text in texts) + " |"
+        escaped = (" ".join(text.splitlines()).replace("|", r"\|") for text in texts)
+        return "| " + " | ".join(escaped) + " |"
 
-    lines = [f"## {grid.title}", "", line(grid.header), "|" + "---|" * len(grid.header)]
+    title = " ".join(grid.title.splitlines())
+    lines = [f"## {title}", "", line(grid.header), "|" + "---|" * len(grid.header)]
     for row, texts in enumerate(grid.rows):
         marked = (
             f"**{text}**" if (row, column) in grid.best else text

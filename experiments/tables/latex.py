@@ -11,7 +11,6 @@ SIGNS = {
     **{sign: f"\\{sign}" for sign in "%&_#${}"},
     **{sign: f"{{{sign}}}" for sign in "[]*"},  # which a line break would take for its own
     **{sign: f"${sign}$" for sign in "<>"},
-    "\n": " ",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
@@ -19,6 +18,9 @@ SIGNS = {
     "↓": r"$\downarrow$",
     "Δ": r"$\Delta$",
     "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "⁻": "$^{-}$",
+    **{sign: f"$^{power}$" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
     "×": r"$\times$",
     "√": r"$\surd$",
     "−": "$-$",
@@ -30,8 +32,8 @@ SIGNS = {
 
 
 def escape(text: str) -> str:
-    """Plain text as LaTeX source."""
-    return "".join(SIGNS.get(sign, sign) for sign in text)
+    """Plain text as LaTeX source, with spaces for line breaks and other characters TeX may obey."""
+    return "".join(SIGNS.get(sign, sign if sign.isprintable() else " ") for sign in text)
 
 
 def to_latex(grid: Grid, label: str) -> str:
@@ -53,6 +55,20 @@ def to_latex(grid: Grid, label: str) -> str:
         )
         lines.append(_row(marked))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def to_latex_figure(label: str, caption: str) -> str:
+    """A figure float with the paper's label, for the PDF that lies beside it."""
+    lines = [
+        r"\begin{figure}[t]",
+        r"\centering",
+        rf"\includegraphics[width=\linewidth]{{{label}.pdf}}",
+        rf"\caption{{{escape(caption)}}}",
+        rf"\label{{fig:{label}}}",
+        r"\end{figure}",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def _sentence(grid: Grid) -> str:

@@ -10,16 +10,21 @@ from experiments.tables.grid import Grid
 
 def count_selected(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
     """How often each learning rate has the least validation NLL: labels down, rates across."""
+    selected = select_runs(frames)
+    counts = pd.crosstab(selected["label"], selected["learning_rate"])
+    order = list(dict.fromkeys(next(iter(frames.values()))["label"]))
+    return counts.reindex(index=order, columns=sorted(frames), fill_value=0)
+
+
+def select_runs(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
+    """Of the runs of a loss with a seed, the one at the rate of least validation NLL."""
     parts = [frame.assign(learning_rate=rate) for rate, frame in frames.items()]
     runs = pd.concat(parts, ignore_index=True)
     runs["least"] = runs["validation_nll"].map(
         lambda curve: min((v for v in curve if v is not None), default=np.inf)
     )
-    groups = runs.groupby(["regime", "seed", "loss"], observed=True)
-    selected = runs.loc[groups["least"].idxmin()]
-    counts = pd.crosstab(selected["label"], selected["learning_rate"])
-    order = list(dict.fromkeys(parts[0]["label"]))
-    return counts.reindex(index=order, columns=sorted(frames), fill_value=0)
+    groups = runs.groupby(["dataset", "regime", "seed", "loss"], observed=True)
+    return runs.loc[groups["least"].idxmin()].drop(columns="least")
 
 
 def selection_table(counts: pd.DataFrame, dataset: str) -> Grid:

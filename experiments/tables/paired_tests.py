@@ -29,7 +29,7 @@ def significance(frame: pd.DataFrame, title: str, regime: str) -> Grid | None:
     pairs = frame["seed"].nunique()
     notes = [
         "p: exact two-sided Wilcoxon on matched seeds; Holm: corrected over the losses",
-        f"floor: the least p that the pairs which differ could give; {_floor(pairs)}",
+        f"floor: the least p that the pairs which differ could give; {_floor(pairs, len(losses))}",
     ]
     rows = [list(row) for row in zip(*columns, strict=True)]
     return Grid(f"{title}: against CE", header, rows, set(), notes + version_notes(frame))
@@ -56,8 +56,9 @@ def _compare(values: pd.Series, reference: pd.Series) -> Wilcoxon | None:
     return paired_wilcoxon(values.to_numpy(), reference.to_numpy())
 
 
-def _floor(pairs: int) -> str:
+def _floor(pairs: int, losses: int) -> str:
+    """The least p of so many pairs, and what Holm's correction makes of it for the first loss."""
     least = 2.0 / 2**pairs
-    if least > 0.05:
-        return f"with {pairs} pairs at best {least:.4g}, so the comparison is descriptive"
-    return f"with {pairs} pairs at best {least:.4g}"
+    corrected = min(1.0, losses * least)
+    text = f"with {pairs} pairs at best {least:.4g}, Holm-corrected over {losses} {corrected:.4g}"
+    return f"{text}, so the comparison is descriptive" if corrected > 0.05 else text

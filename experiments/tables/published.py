@@ -6,6 +6,7 @@
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,70 @@ def count_cells(compared: pd.DataFrame) -> pd.DataFrame:
         }
         for name, part in parts.items()
     )
+
+
+def expected_share(sds: float, seeds: int) -> float:
+    """The share of cells that agree within so many published sd, if both follow one protocol.
+
+    The published mean and sd are of five seeds, ours of `seeds`: their difference over the
+    published sd is √(1/5 + 1/seeds) times a Student variable of four degrees of freedom.
+
+    >>> round(132 * expected_share(1, 5)), round(132 * expected_share(2, 5))
+    (107, 127)
+    """
+    t = sds / np.sqrt(1 / PUBLISHED_SEEDS + 1 / seeds)
+    u = t**2 / (4 + t**2)
+    return float(np.sqrt(u) * (3 - u) / 2)  # of four degrees: the distribution is elementary
+
+
+def yardstick(cells: int, seeds: int) -> str:
+    """How many of the cells two independent draws of one protocol would agree in."""
+    one, two = (round(cells * expected_share(sds, seeds)) for sds in (1, 2))
+    return (
+        f"independent draws of one protocol, of {PUBLISHED_SEEDS} and {seeds} seeds, agree within "
+        f"one sd in about {one} of {cells} cells and within two in about {two}"
+    )
+
+
+def put_beside(grid: Grid, values: Mapping[tuple[int, int], str]) -> Grid:
+    """A grid with a column "paper" behind each column for which there are published values.
+
+    Args:
+      grid: our table.
+      values: texts by row and column of the grid.
+    """
+    columns = sorted({column for _, column in values})
+    shift = {k: k + sum(column < k for column in columns) for k in range(len(grid.header))}
+
+    def widen(texts, row):
+        return [
+            text
+            for k, own in enumerate(texts)
+            for text in ([own, values.get((row, k), "–")] if k in columns else [own])
+        ]
+
+    header = [
+        name for k, own in enumerate(grid.header) for name in [own, *["paper"] * (k in columns)]
+    ]
+    rows = [widen(texts, row) for row, texts in enumerate(grid.rows)]
+    notes = ["paper: as published, of five seeds"] if values else []
+    return grid._replace(
+        header=header,
+        rows=rows,
+        best={(row, shift[k]) for row, k in grid.best},
+        footnotes=[*grid.footnotes, *notes],
+    )
+
+
+def published_texts(table: str) -> dict[tuple[str, str, str, str], str]:
+    """The published cells of a table as text, by dataset, regime, label of the loss and metric."""
+    cells = load_published()
+    return {
+        (row["dataset"], row["regime"], LOSSES[row["loss"]].label, row["metric"]): mean_sd(
+            row["mean"], row["sd"]
+        )
+        for row in cells[cells["table"] == table].to_dict("records")
+    }
 
 
 def counts_table(compared: pd.DataFrame) -> Grid:

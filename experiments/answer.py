@@ -1,0 +1,217 @@
+"""Which loss, by how much, how sure: `python -m experiments.answer`.
+
+The paper's cells and losses over a hundred seeds: every loss is compared with cross-entropy and
+with the Brier score, the geometry-free control of CAPM, HPG and APMS. `--controls` asks whether
+what is found belongs to the losses or to the protocol, and checks the claims about ablations and
+perturbations too.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import tyro
+
+from experiments import ablation, robustness
+from experiments.comparison import NOISE_DATASETS
+from experiments.engine.command import Command
+from experiments.engine.controls import CONTROLS, Control
+from experiments.engine.options import DEFAULTS, Common, Options, make_study
+from experiments.engine.study import Study
+from experiments.longtail import DATASET, REGIME
+from pgeom.frontend import command_line, output
+from pgeom.frontend.errors import UsageError
+from pgeom.frontend.names import choose_all
+from pgeom.losses.catalogue import GENERAL, LOSSES
+
+REFERENCE = "ce"
+HUNDRED_SEEDS = replace(DEFAULTS, seeds=("100",))
+CONTROL_FOLDER = "controls"
+PRINTED = ("ranks", "controls", "claims", "decisions")  # the rest is in files
+
+
+class Plan(NamedTuple):
+    """The studies of the answer.
+
+    Attributes:
+      protocol: the paper's, one per dataset.
+      controls: by the name of the control.
+      others: those of the ablations and perturbations, by name.
+    """
+
+    protocol: list[Study]
+    controls: dict[str, list[Study]]
+    others: dict[str, list[Study]]
+
+    def folders(self, out: Path) -> dict[Path, list[Study]]:
+        """Every study once, by the folder of its records."""
+        folders: dict[Path, dict[tuple[str, ...], Study]] = {out: {}}
+        for studies in (self.protocol, *self.controls.values(), *self.others.values()):
+            for study in studies:
+                names = (study.name, study.dataset.name, *(loss.name for loss in study.losses))
+                folders.setdefault(self.folder(study, out), {})[names] = study
+        return {folder: [*studies.values()] for folder, studies in folders.items()}
+
+    def folder(self, study: Study, out: Path) -> Path:
+        """The folder of a study: that of the protocol if it is part of it, or the controls'."""
+        first = self.protocol[0]
+        same = study.training == first.training and study.measure is None
+        same = same and study.noisy_validation == first.noisy_validation
+        return out if same else out / CONTROL_FOLDER
+
+
+def main(
+    losses: tuple[str, ...] = (),
+    controls: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    control_seeds: int = 20,
+    page: Path | None = None,
+    out: Path = Path("results/answer"),
+    common: Common = HUNDRED_SEEDS,
+) -> None:
+    """Compare every loss with cross-entropy and Brier over many seeds, and say what to choose.
+
+    Args:
+        losses: Names such as ce or ldam, ce among them; all seventeen by default.
+        controls: Whether to train the controls, too.
+        control_seeds: How many of the seeds the controls have.
+        page: Where to write the answer as a page of Markdown, with its figures beside it.
+        out: The folder for records, tables and figures.
+        common: Options of every command.
+    """
+    losses = choose_all("loss", losses, LOSSES)
+    if REFERENCE not in losses:
+        raise UsageError(f"--losses must have {REFERENCE}, with which the others are compared")
+    if control_seeds < 1:
+        raise UsageError(f"--control-seeds must be at least 1, got {control_seeds}")
+    command = Command(common, out)
+    plan = make_plan(common, losses, control_seeds if controls else 0)
+    folders = plan.folders(out)
+    protocol = sum(study.runs for study in plan.protocol)
+    total = sum(study.runs for studies in folders.values() for study in studies)
+    command.console.print(
+        f"{protocol:,} runs of the protocol, at most {total - protocol:,} more for controls; "
+        "what is recorded is reused",
+        soft_wrap=True,
+    )
+    command.train_in(folders)
+    command.finish(lambda: show(plan, page, command))
+
+
+def make_plan(options: Options, losses: tuple[str, ...], control_seeds: int) -> Plan:
+    """The studies of the paper's cells and, if these have seeds, of the controls."""
+    general = tuple(loss for loss in losses if loss in GENERAL)
+    protocol = [make_study("protocol", options, name, losses=general) for name in NOISE_DATASETS]
+    tail = {"regimes": (REGIME,), "losses": losses, "known": LOSSES}
+    protocol.append(make_study("protocol", options, DATASET, **tail))
+    if not control_seeds:
+        return Plan(protocol, {}, {})
+    seeds = protocol[0].seeds[:control_seeds]
+    fewer = [replace(study, seeds=seeds) for study in protocol]
+    controls = {
+        control.name: [varied for study in fewer for varied in control.vary(study)]
+        for control in CONTROLS
+    }
+    given = replace(options, generators=(), own_losses=(), seeds=tuple(f"{s}," for s in seeds))
+    probed = robustness.make_probed(given, general)
+    others = {"ablation": ablation.make_studies(given), "robustness": [probed]}
+    return Plan(protocol, controls, others)
+
+
+def read(plan: Plan, out: Path):
+    """The runs of the protocol, of every control and of the other studies, as frames."""
+    import pandas as pd
+
+    from experiments.engine.records import Store
+    from experiments.engine.results import read_frame
+
+    stores = {folder: Store(folder) for folder in plan.folders(out)}
+
+    def gather(studies: list[Study]) -> pd.DataFrame:
+        folders = [plan.folder(study, out) for study in studies]
+        pairs = zip(studies, folders, strict=True)
+        frames = [read_frame(study, folder, stores[folder]) for study, folder in pairs]
+        return pd.concat([one.astype({"regime": str, "loss": str}) for one in frames])
+
+    controls = {
+        control.name: _keep(control, plan.controls[control.name], gather)
+        for control in CONTROLS
+        if plan.controls.get(control.name)
+    }
+    others = {name: gather(studies) for name, studies in plan.others.items()}
+    return gather(plan.protocol), controls, others
+
+
+def _keep(control: Control, studies: list[Study], gather):
+    """The runs of a control, with the numbers that it compares."""
+    from experiments.tables.control_runs import take_chosen_rate, take_last_epoch
+
+    if control.keep == "chosen rate":
+        rates = {study.training.learning_rate: [] for study in studies}
+        for study in studies:
+            rates[study.training.learning_rate].append(study)
+        return take_chosen_rate({rate: gather(those) for rate, those in rates.items()})
+    runs = gather(studies)
+    return take_last_epoch(runs) if control.keep == "last epoch" else runs
+
+
+def show(plan: Plan, page: Path | None, command: Command) -> list[Path]:
+    """Write tables, figures and the page, and print the findings, all from records."""
+    # here and not above: a mistake in the command line should not wait for them
+    from experiments.tables.answer_page import write_page
+    from experiments.tables.answer_tables import make_tables, write_tables
+    from experiments.tables.evidence import weigh
+    from experiments.tables.grid import OnTerminal, to_json
+    from experiments.tables.headlines import headlines
+
+    evidence = weigh(*read(plan, command.out))
+    tables = make_tables(evidence, {control.name: control.reason for control in CONTROLS})
+    written = write_tables(tables, evidence, command.out)
+    drawn = draw(evidence, command.out)
+    if page is not None:
+        written.append(write_page(page, evidence, tables, drawn, commands(plan)))
+    if command.json:
+        print(to_json(evidence.effects), file=output.results())
+    else:
+        for label in PRINTED:
+            for grid in tables[label]:
+                command.console.print(OnTerminal(grid))
+        for text in headlines(evidence):
+            command.console.print(f"• {text}", soft_wrap=True)
+    return [*written, *drawn.values()]
+
+
+def draw(evidence, out: Path) -> dict[str, Path]:
+    """The figures of the answer, in PNG, by name; a PDF lies beside each."""
+    from experiments import figures
+
+    forests = {
+        "forest-accuracy": {"reference": "ce", "metric": "accuracy"},
+        "forest-nll": {"reference": "ce", "metric": "nll"},
+        "forest-brier-calibrated-nll": {"reference": "brier", "metric": "calibrated_nll"},
+    }
+    compared = set(evidence.effects["reference"])
+    drawn = {
+        name: figures.forest(evidence.samples, evidence.effects, out / name, **what)[0]
+        for name, what in forests.items()
+        if what["reference"] in compared
+    }
+    if evidence.ranked:
+        path = out / "critical-difference"
+        drawn[path.name] = figures.critical_difference(evidence.ranked, path)[0]
+    return drawn
+
+
+def commands(plan: Plan) -> list[str]:
+    """The command that makes the same studies again."""
+    seeds = plan.protocol[0].seeds
+    counted = seeds == tuple(range(len(seeds)))
+    words = str(len(seeds)) if counted else ",".join(map(str, seeds))
+    made = f"python -m experiments.answer --seeds {words}"
+    if plan.controls:
+        fewer = len(next(iter(plan.controls.values()))[0].seeds)
+        made += f" --controls --control-seeds {fewer}"
+    return [f"{made} --page docs/answer.md"]
+
+
+if __name__ == "__main__":
+    command_line.run(main, "experiments.answer", example="--seeds 100 --controls")

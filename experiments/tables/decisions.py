@@ -1,0 +1,198 @@
+"""Which loss for which situation, computed from records: the decision table.
+
+The loss is chosen on every other seed: of the losses that are nowhere in the situation shown to be
+worse than cross-entropy, the one with the largest mean gain. Its effect is then estimated on the
+other half of the seeds, so that it is not flattered by its choice. Where that half does not show it
+to be better, the choice is cross-entropy, and the effect is that of its nearest rival. Where the
+seeds are too few to show anything, a gain beyond the margin is enough, and the row is descriptive.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from experiments.tables.effects import compare_losses, interval
+from experiments.tables.grid import Grid
+from experiments.tables.margins import METRICS, Metric
+from experiments.tables.samples import Column, Place, Samples
+from pgeom.evaluation.paired import BETTER, LEVEL, WORSE, Comparisons, compare
+
+DEFAULT = "ce"
+POWERED, DESCRIPTIVE = "powered", "descriptive"
+SIDE_EFFECTS = ("accuracy", "nll")  # in which a choice may fail elsewhere
+
+
+class Situation(NamedTuple):
+    """What a person knows about the labels, and the metric that matters there."""
+
+    name: str
+    metric: str
+    includes: Callable[[Place], bool]
+
+
+SITUATIONS = (
+    Situation("Clean labels", "accuracy", lambda place: place.kind == "clean"),
+    Situation("Symmetric label noise", "accuracy", lambda place: place.kind == "symmetric"),
+    Situation("Structured label noise", "accuracy", lambda place: place.kind == "pair-flip"),
+    Situation("Long tail", "accuracy", lambda place: place.kind == "long-tail"),
+    Situation("Calibration matters, clean labels", "nll", lambda place: place.kind == "clean"),
+    Situation("Calibration matters, noisy labels", "nll", lambda place: place.is_noisy),
+    Situation("The same, with temperature scaling", "calibrated_nll", lambda place: place.is_noisy),
+    Situation("Unknown, no long tail", "accuracy", lambda place: place.kind != "long-tail"),
+)
+
+
+def decide(samples: Samples, situations: Sequence[Situation] = SITUATIONS) -> pd.DataFrame:
+    """The decision table, one row per situation that was run with two seeds at least.
+
+    Args:
+      samples: of the protocol's runs, with cross-entropy among the losses.
+      situations: to decide.
+
+    Returns:
+      Columns: situation, metric, places, loss and label (the choice), compared (the label of the
+      loss whose effect is given), effect, low, high (against cross-entropy, 95%), seeds (of the
+      estimate), verdict, evidence (powered if so many seeds could have told the losses apart, else
+      descriptive), fails (where the choice loses).
+    """
+    choosing, estimating = samples.halves()
+    effects = compare_losses(samples, (DEFAULT,), SIDE_EFFECTS)
+    metrics = dict.fromkeys(situation.metric for situation in situations)
+    known = compare_losses(choosing, (DEFAULT,), metrics)
+    rows = []
+    for situation in situations:
+        places = [place for place in estimating.places if situation.includes(place)]
+        losses = _run_everywhere(samples, places)
+        if not places or not losses:
+            continue
+        rival = _choose(choosing, known, places, losses, situation.metric)
+        values = _pooled(estimating, places, [rival], situation.metric)
+        result = _against_default(values, situation.metric)
+        powered = result.attainable[0] * len(losses) <= LEVEL
+        choice = rival if _is_better(result, METRICS[situation.metric], powered) else DEFAULT
+        rows.append(
+            {
+                "situation": situation.name,
+                "metric": situation.metric,
+                "places": len(places),
+                "loss": choice,
+                "label": samples.labels[choice],
+                "compared": samples.labels[rival],
+                "effect": result.difference[0],
+                "low": result.low[0],
+                "high": result.high[0],
+                "seeds": values.shape[1],
+                "verdict": result.verdict[0],
+                "evidence": POWERED if powered else DESCRIPTIVE,
+                "fails": _failures(effects, choice),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def decision_table(decisions: pd.DataFrame) -> Grid | None:
+    """The decision table as a grid."""
+    if decisions.empty:
+        return None
+    rows = [
+        [
+            row["situation"],
+            row["label"],
+            f"{row['compared']}: {row['effect']:+.3f} {interval(row['low'], row['high'])}",
+            METRICS[row["metric"]].label,
+            row["verdict"],
+            row["evidence"],
+            row["fails"],
+        ]
+        for row in decisions.to_dict("records")
+    ]
+    header = ["Situation", "Loss", "Effect against CE [95%]", "Metric", "Verdict", "Evidence"]
+    seeds = decisions["seeds"].max()
+    notes = [
+        f"chosen on half of the seeds; effect, BCa interval and verdict from the other {seeds}, as "
+        "the mean over the situation's cells; powered: where the verdict is not better, the choice "
+        "is CE; descriptive: too few seeds for a verdict, and a gain beyond the margin is chosen",
+        "where it fails: the worst cells of all in which the choice is shown to be worse than CE, "
+        "or, for CE, in which another loss is shown to be better; with too few seeds for that, "
+        "those whose interval lies beyond the margin",
+    ]
+    return Grid("which loss", [*header, "Where it fails"], rows, set(), notes)
+
+
+def _run_everywhere(samples: Samples, places: Sequence[Place]) -> list[str]:
+    """The losses besides cross-entropy that were run in all places, where that was, too."""
+    everywhere = [x for x in samples.labels if all(x in samples.losses(p) for p in places)]
+    return [loss for loss in everywhere if loss != DEFAULT] if DEFAULT in everywhere else []
+
+
+def _choose(
+    samples: Samples,
+    effects: pd.DataFrame,
+    places: Sequence[Place],
+    losses: Sequence[str],
+    metric: str,
+) -> str:
+    """The loss of the largest mean gain among those that are nowhere shown to be worse."""
+    lost = effects[(effects["verdict"] == WORSE) & (effects["metric"] == metric)]
+    where = zip(lost["dataset"], lost["regime"], lost["loss"], strict=True)
+    worse = {loss for dataset, regime, loss in where if (dataset, regime) in places}
+    eligible = [loss for loss in losses if loss not in worse] or list(losses)
+    gains = METRICS[metric].gain(1.0) * _pooled(samples, places, eligible, metric).mean(axis=1)
+    return eligible[int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))]
+
+
+def _pooled(
+    samples: Samples, places: Sequence[Place], losses: Sequence[str], metric: str
+) -> Float[np.ndarray, "losses seeds"]:
+    """Differences from cross-entropy, seed by seed, averaged over places."""
+    names = (DEFAULT, *losses)
+    columns = [Column(place, name, metric) for name in names for place in places]
+    values = samples.matched(columns).astype(float).reshape(len(names), len(places), -1)
+    means = values.mean(axis=1)
+    return means[1:] - means[0]
+
+
+def _against_default(values: Float[np.ndarray, "1 seeds"], metric: str) -> Comparisons:
+    rule, nothing = METRICS[metric], np.zeros(values.shape[1])
+    better = rule.higher_is_better
+    return compare(values, nothing, margin=rule.margin, higher_is_better=better)
+
+
+def _is_better(result: Comparisons, metric: Metric, powered: bool) -> bool:
+    """Whether the rival is shown to be better or, without the power for it, seems to be."""
+    if powered:
+        return result.verdict[0] == BETTER
+    return metric.gain(result.difference[0]) > metric.margin
+
+
+def _failures(effects: pd.DataFrame, loss: str) -> str:
+    """The worst of the cells in which the choice is shown to lose, in each metric."""
+    texts = []
+    for metric in SIDE_EFFECTS:
+        part = effects[effects["metric"] == metric]
+        lost = _shown(part, BETTER) if loss == DEFAULT else _shown(part, WORSE)
+        lost = lost if loss == DEFAULT else lost[lost["loss"] == loss]
+        if len(lost):
+            row = lost.loc[lost["difference"].abs().idxmax()]
+            who = f"{row['label']} has " if loss == DEFAULT else ""
+            place = f"{row['dataset']}, {row['regime']}"
+            name = METRICS[metric].label[:-2]
+            name = name if name.isupper() else name.lower()
+            texts.append(f"{who}{row['difference']:+.3f} {name} on {place}")
+    return "; ".join(texts) or "in no cell here"
+
+
+def _shown(effects: pd.DataFrame, verdict: str) -> pd.DataFrame:
+    """The comparisons in one metric with a verdict.
+
+    Where the seeds are too few for any verdict, an interval beyond the margin is enough.
+    """
+    family = effects.groupby(["dataset", "regime"])["loss"].transform("count")
+    powerless = effects["attainable"] * family > LEVEL
+    metric = METRICS[effects["metric"].iloc[0]]
+    sign = metric.gain(1.0) * (1 if verdict == BETTER else -1)
+    nearer = (sign * effects[["low", "high"]]).min(axis=1)
+    return effects[(effects["verdict"] == verdict) | (powerless & (nearer > metric.margin))]

@@ -1,0 +1,79 @@
+"""Everything that the records say about the losses, as frames: the answer to "which loss?".
+
+`weigh` takes frames of runs, as `read_frames` gives them, of any number of seeds, and returns an
+`Evidence`, from which other modules make sentences, grids and figures:
+
+    evidence = weigh(runs)  # the protocol's runs, of all datasets
+    headlines.headlines(evidence)
+    decisions.decision_table(evidence.decisions)
+    claim_verdicts.claims_table(evidence.claims)
+    ranking.ranks_table(evidence.ranked)
+    effects.effects_table(evidence.effects, "ce", "nll")
+    figures.forest(evidence.samples, evidence.effects, path, reference="ce", metric="nll")
+    figures.critical_difference(evidence.ranked, path)
+
+The frames beside the grids (`decisions`, `claims`, `effects`, `controls`) have the numbers.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pandas as pd
+
+from experiments.tables.claim_verdicts import check_claims
+from experiments.tables.claims import PROTOCOL
+from experiments.tables.control_effects import compare_controls
+from experiments.tables.decisions import decide
+from experiments.tables.effects import compare_losses
+from experiments.tables.ranking import RankedLosses, rank_losses
+from experiments.tables.samples import Samples
+
+CONTROLLED = ("accuracy", "nll", "calibrated_nll")
+
+
+class Evidence(NamedTuple):
+    """What the records say.
+
+    Attributes:
+      samples: the protocol's runs.
+      effects: every loss against the references, one row per comparison.
+      ranked: mean ranks, one entry per metric.
+      decisions: one row per situation.
+      claims: one row per claim of the paper.
+      control_runs: the runs of each control by its name.
+      controls: `effects` under the protocol and every control; empty without controls.
+    """
+
+    samples: Samples
+    effects: pd.DataFrame
+    ranked: list[RankedLosses]
+    decisions: pd.DataFrame
+    claims: pd.DataFrame
+    control_runs: dict[str, pd.DataFrame]
+    controls: pd.DataFrame
+
+
+def weigh(
+    runs: pd.DataFrame,
+    control_runs: Mapping[str, pd.DataFrame] | None = None,
+    others: Mapping[str, pd.DataFrame] | None = None,
+) -> Evidence:
+    """Compare, rank, decide, and check the paper's claims.
+
+    Args:
+      runs: of the protocol, with cross-entropy among the losses.
+      control_runs: by the name of the control.
+      others: the runs of the studies `ablation` and `robustness`, where some claims are decided.
+    """
+    samples, controls = Samples(runs), dict(control_runs or {})
+    effects = compare_losses(samples)
+    sources = {PROTOCOL: samples} | {name: Samples(one) for name, one in (others or {}).items()}
+    return Evidence(
+        samples=samples,
+        effects=effects,
+        ranked=rank_losses(samples),
+        decisions=decide(samples),
+        claims=check_claims(sources),
+        control_runs=controls,
+        controls=compare_controls(effects, controls, CONTROLLED) if controls else effects.iloc[:0],
+    )

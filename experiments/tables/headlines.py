@@ -1,0 +1,149 @@
+"""The answer in sentences; every number and every comparison is computed from records."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from experiments.tables.claim_verdicts import REPRODUCED, REVERSED
+from experiments.tables.contrasts import CANDIDATES, DIGITS
+from experiments.tables.control_effects import PROTOCOL, verdict_counts
+from experiments.tables.decisions import DEFAULT
+from experiments.tables.effects import interval
+from experiments.tables.evidence import Evidence
+from experiments.tables.margins import METRICS
+from experiments.tables.samples import Place
+from pgeom.evaluation.paired import BETTER, EQUIVALENT, UNDETERMINED, WORSE
+
+VERDICTS = (BETTER, EQUIVALENT, WORSE, UNDETERMINED)
+
+
+def headlines(evidence: Evidence) -> list[str]:
+    """The findings for which there are runs."""
+    return [text for finding in FINDINGS if (text := finding(evidence))]
+
+
+def candidates_and_ce(evidence: Evidence) -> str | None:
+    return _candidates(evidence, "ce", "cross-entropy")
+
+
+def candidates_and_brier(evidence: Evidence) -> str | None:
+    return _candidates(evidence, "brier", "the plain Brier score, their geometry-free control,")
+
+
+def best_by_situation(evidence: Evidence) -> str | None:
+    """The choices of the decision table."""
+    rows = evidence.decisions.to_dict("records")
+    if not rows:
+        return None
+    chosen = [
+        f"{row['situation'].lower()}: {row['label']} ({row['effect']:+.3f} "
+        f"{interval(row['low'], row['high'])} {METRICS[row['metric']].label[:-2]} against CE)"
+        for row in rows
+        if row["loss"] != DEFAULT
+    ]
+    default = [row["situation"].lower() for row in rows if row["loss"] == DEFAULT]
+    rest = [f"CE, which nothing beats: {', '.join(default)}"] * bool(default)
+    kinds = " and ".join(dict.fromkeys(row["evidence"] for row in rows))
+    return f"What to choose ({kinds} evidence) — {'; '.join([*chosen, *rest])}."
+
+
+def failures(evidence: Evidence) -> str | None:
+    """The largest accuracy that a loss gives away where labels are clean."""
+    part = _against(evidence.effects, "ce", "accuracy")
+    lost = part[(part["regime"] == "clean") & (part["verdict"] == WORSE)]
+    if lost.empty:
+        return None
+    worst = lost.loc[lost.groupby("loss")["difference"].idxmin()].sort_values("difference")
+    texts = [
+        f"{row['label']} {row['difference']:+.3f} on {row['dataset']}"
+        for row in worst.to_dict("records")
+    ]
+    return f"With clean labels these are less accurate than cross-entropy: {', '.join(texts)}."
+
+
+def one_temperature(evidence: Evidence) -> str | None:
+    """How much of a lead in NLL is left after temperature scaling, at 40% symmetric noise."""
+    leads = [
+        _at(_against(evidence.effects, "ce", metric), DIGITS, "gce")
+        for metric in ("nll", "calibrated_nll")
+    ]
+    if any(lead is None for lead in leads):
+        return None
+    raw, scaled = (lead["difference"] for lead in leads if lead is not None)
+    if not raw < 0:
+        return None
+    return (
+        f"On {DIGITS}, GCE's NLL is {-raw:.3f} below cross-entropy's and {-scaled:.3f} below it "
+        f"once both are temperature-scaled: one temperature is {1 - scaled / raw:.0%} of the lead."
+    )
+
+
+def controls(evidence: Evidence) -> str | None:
+    """What becomes of the candidates under the controls."""
+    if evidence.controls.empty:
+        return None
+    texts = []
+    for reference, name in (("ce", "cross-entropy"), ("brier", "Brier")):
+        counts = verdict_counts(evidence.controls, CANDIDATES, reference)
+        counts = counts[(counts["metric"] == "accuracy") & (counts["control"] != PROTOCOL)]
+        each = [f"{row['control']} {_count(row)}" for row in counts.to_dict("records")]
+        texts.append(f"against {name}, {'; '.join(each)}")
+    return f"Accuracy of the candidates under the controls: {'. '.join(texts)}."
+
+
+def claims(evidence: Evidence) -> str | None:
+    """How many claims stand, and which do not."""
+    if evidence.claims.empty:
+        return None
+    labels = evidence.claims["label"].value_counts()
+    against = list(evidence.claims[evidence.claims["label"] == REVERSED]["claim"])
+    text = (
+        f"Of {len(evidence.claims)} empirical claims of the paper {labels.get(REPRODUCED, 0)} are "
+        f"reproduced, {labels.get(REVERSED, 0)} reversed and {labels.get(UNDETERMINED, 0)} "
+        "undetermined"
+    )
+    return text + (f". Reversed: {'; '.join(against)}." if against else ".")
+
+
+def _candidates(evidence: Evidence, reference: str, name: str) -> str | None:
+    """The candidates against a reference, over all cells."""
+    texts = []
+    for metric in ("accuracy", "calibrated_nll"):
+        part = _against(evidence.effects, reference, metric)
+        part = part[part["loss"].isin(CANDIDATES)]
+        if part.empty:
+            return None
+        counts = part["verdict"].value_counts()
+        low, high = part["difference"].min(), part["difference"].max()
+        texts.append(
+            f"in {METRICS[metric].label[:-2].lower().replace('nll', 'NLL')} {low:+.3f} to "
+            f"{high:+.3f} ({_count(counts)} of {len(part)} comparisons)"
+        )
+    seeds = evidence.effects["seeds"].max()
+    return f"Over {seeds} seeds CAPM, HPG and APMS differ from {name} {'; '.join(texts)}."
+
+
+def _count(counts: pd.Series | dict) -> str:
+    return ", ".join(f"{name} in {counts.get(name, 0)}" for name in VERDICTS)
+
+
+def _against(effects: pd.DataFrame, reference: str, metric: str) -> pd.DataFrame:
+    return effects[(effects["reference"] == reference) & (effects["metric"] == metric)]
+
+
+def _at(effects: pd.DataFrame, place: Place, loss: str) -> dict | None:
+    here = (effects["dataset"] == place.dataset) & (effects["regime"] == place.regime)
+    rows = effects[here & (effects["loss"] == loss)].to_dict("records")
+    return rows[0] if rows and np.isfinite(rows[0]["difference"]) else None
+
+
+FINDINGS: tuple[Callable[[Evidence], str | None], ...] = (
+    candidates_and_ce,
+    candidates_and_brier,
+    best_by_situation,
+    failures,
+    one_temperature,
+    controls,
+    claims,
+)

@@ -1,0 +1,75 @@
+"""The decision table of planted runs: it chooses what was planted, and says where that fails."""
+
+import pytest
+
+from experiments.tables.contrasts import CLEAN, DIGITS, NOISY, PAIRS, TAIL
+from experiments.tables.decisions import decide, decision_table
+from experiments.tables.samples import Samples
+from tests.experiments.tables.planted import planted_runs
+
+SYMMETRIC = [place for place in NOISY if place.kind == "symmetric"]
+CONFUSION = CLEAN[2]
+SHIFTS = {
+    **{(place, "gce", "accuracy"): 0.02 for place in SYMMETRIC},
+    **{(place, "sce", "accuracy"): 0.05 for place in SYMMETRIC[:-1]},  # best, but not everywhere
+    (SYMMETRIC[-1], "sce", "accuracy"): -0.03,
+    (CONFUSION, "gce", "accuracy"): -0.15,
+    (CONFUSION, "gce", "nll"): 0.3,
+    (TAIL, "ldam", "accuracy"): 0.4,
+    (PAIRS, "hpg", "nll"): -0.2,
+}
+
+
+@pytest.fixture(scope="module")
+def decisions():
+    return decide(Samples(planted_runs(SHIFTS))).set_index("situation")
+
+
+def test_the_planted_loss_is_chosen(decisions):
+    assert decisions.loc["Symmetric label noise", "loss"] == "gce"
+    assert decisions.loc["Long tail", "loss"] == "ldam"
+    assert decisions.loc["Calibration matters, noisy labels", "loss"] == "hpg"
+    row = decisions.loc["Symmetric label noise"]
+    assert row["low"] < 0.02 < row["high"] and row["evidence"] == "powered"
+    assert (row["places"], row["seeds"]) == (len(SYMMETRIC), 15)
+
+
+def test_where_nothing_is_better_the_choice_is_cross_entropy(decisions):
+    row = decisions.loc["Clean labels"]
+    assert (row["loss"], row["verdict"], row["evidence"]) == ("ce", "equivalent", "powered")
+    assert row["compared"] != "CE" and abs(row["effect"]) < 0.005
+
+
+def test_a_loss_that_is_worse_somewhere_is_not_for_the_unknown(decisions):
+    assert decisions.loc["Unknown, no long tail", "loss"] == "ce"
+
+
+def test_it_says_where_the_choice_fails(decisions):
+    fails = decisions.loc["Symmetric label noise", "fails"]
+    assert fails.startswith("-0.1") and "accuracy on confusion, clean" in fails
+    assert "NLL on confusion, clean" in fails
+    assert decisions.loc["Long tail", "fails"] == "in no cell here"
+    assert "LDAM has +0.399 accuracy on long-tail" in decisions.loc["Clean labels", "fails"]
+
+
+def test_few_seeds_are_descriptive():
+    few = decide(Samples(planted_runs(SHIFTS, seeds=6)))
+    assert set(few["evidence"]) == {"descriptive"}
+    assert few.set_index("situation").loc["Long tail", ["loss", "verdict"]].tolist() == [
+        "ldam",
+        "undetermined",
+    ]
+    assert decide(Samples(planted_runs(SHIFTS, seeds=1))).empty
+
+
+def test_the_table_has_a_row_per_situation(decisions):
+    grid = decision_table(decisions.reset_index())
+    assert len(grid.rows) == len(decisions) == 8
+    assert all(len(row) == len(grid.header) for row in grid.rows)
+    assert decision_table(decisions.iloc[:0]) is None
+
+
+def test_one_cell_is_enough():
+    runs = planted_runs({(DIGITS, "gce", "accuracy"): 0.05}, losses=("ce", "gce"), places=(DIGITS,))
+    made = decide(Samples(runs)).set_index("situation")["loss"]
+    assert made["Symmetric label noise"] == "gce" and "Clean labels" not in made

@@ -1,0 +1,120 @@
+"""Which loss recovers probabilities, where they are known: `python -m experiments.known_truth`.
+
+The data are Gaussian mixtures, `mixture-CLASSES-EXAMPLES`, whose posterior and noise channel are
+exact, so that regret is measured and not estimated. A linear model is well specified for their
+clean labels: what is left of the regret with many of them is due to the loss. Every sample is
+trained for as many steps as the largest one, to the end, because early stopping would hide where a
+loss leads to.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from experiments.engine.command import Command
+from experiments.engine.options import Common, Options, make_study
+from experiments.engine.study import Study
+from pgeom.data.channels import transition
+from pgeom.frontend import command_line
+from pgeom.frontend.errors import UsageError
+from pgeom.losses import catalogue
+
+SIZES = (250, 1000, 4000, 16000)
+REGIMES = ("clean", "symmetric-40")
+DEFAULTS = Options(
+    seeds=("20",), epochs=40, batch_size=256, learning_rate=0.01, model="linear", stop_on="none"
+)
+HELD = catalogue.LOSSES["apms"].variant("apms_held", "APMS, β held", power=0.01)
+HELD = replace(HELD, look=None)  # one of its own, beside that of APMS
+KNOWN = catalogue.GENERAL | {HELD.name: HELD}
+
+
+def main(
+    classes: int = 5,
+    sizes: tuple[int, ...] = SIZES,
+    regimes: tuple[str, ...] = REGIMES,
+    losses: tuple[str, ...] = (),
+    out: Path = Path("results/known_truth"),
+    common: Common = DEFAULTS,
+) -> None:
+    """Train every loss on mixtures of several sizes, and measure how far it is from the truth.
+
+    Args:
+        classes: Of the mixture, 2 to 10.
+        sizes: Numbers of examples, of which 60% are for training.
+        regimes: Such as clean, symmetric-40 or pair-flip-40.
+        losses: Names such as ce or hpg, or apms_held, whose penalty does not fade; by default all.
+        out: The folder for records, tables and figures.
+        common: Options of every command. The epochs are those of the largest sample; the others
+            have as many steps.
+    """
+    command = Command(common, out)
+    studies = make_studies(common, classes, sizes, regimes, losses)
+    command.train(*studies.values())
+    command.finish(lambda: show(studies, command))
+
+
+def make_studies(
+    options: Options,
+    classes: int,
+    sizes: Sequence[int],
+    regimes: tuple[str, ...] = REGIMES,
+    losses: tuple[str, ...] = (),
+) -> dict[int, Study]:
+    """The studies by their numbers of examples, the smallest first."""
+    if not sizes:
+        raise UsageError("--sizes must be at least one number of examples")
+    studies = {
+        size: make_study(
+            f"{size} examples",
+            options,
+            f"mixture-{classes}-{size}",
+            regimes=regimes,
+            losses=losses,
+            known=KNOWN,
+        )
+        for size in sorted(set(sizes))
+    }
+    _require_channels(next(iter(studies.values())))
+    steps = {size: math.ceil(0.6 * size / options.batch_size) for size in studies}
+    most = options.epochs * max(steps.values())
+    return {
+        size: replace(study, training=replace(study.training, epochs=math.ceil(most / steps[size])))
+        for size, study in studies.items()
+    }
+
+
+def _require_channels(study: Study) -> None:
+    """Refuse a regime whose effect on the posterior is not known."""
+    for regime in study.regimes:
+        try:
+            transition(regime, study.dataset.num_classes, study.dataset.noise_map)
+        except ValueError as error:
+            raise UsageError(f"--regimes: {error}") from None
+
+
+def show(studies: dict[int, Study], command: Command) -> list[Path]:
+    """Write the figures and the tables and print the latter, all from records."""
+    from experiments import figures
+    from experiments.tables import recovery
+    from experiments.tables.grid import publish
+    from experiments.tables.regrets import identity_gap, regrets
+
+    frame, largest = regrets(studies, command.out), studies[max(studies)]
+    legend = figures.legend(largest.losses)
+    drawn = figures.regret_heatmaps(frame, legend, command.out / "regret-heatmaps")
+    drawn += figures.regret_curves(frame, legend, command.out / "regret-sizes")
+    grids = recovery.grids(frame, identity_gap(largest, command.out))
+    grids.append(recovery.displacements(frame, largest))
+    page = command.out / "tables-known-truth.md"
+    publish(grids, recovery.summarise_regrets(frame), page, command.console, command.json)
+    for finding in recovery.findings(frame):
+        command.console.print(f"\n{finding}", soft_wrap=True)
+    return [page, *drawn]
+
+
+if __name__ == "__main__":
+    command_line.run(
+        main, "experiments.known_truth", example="--sizes 500 5000 --losses ce gce --seeds 5"
+    )

@@ -1,0 +1,133 @@
+"""`experiments.known_truth`: regrets equal their definition, and the words follow from them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import rel_entr
+
+from experiments import known_truth
+from experiments.engine.options import Options
+from experiments.engine.rebuild import rebuild_study
+from experiments.engine.records import Store
+from experiments.tables import recovery, regrets
+from pgeom.data.regimes import Regime
+from pgeom.frontend.errors import UsageError
+
+LOSSES = ("ce", "mae", "apms_held")
+TINY = Options(seeds=("2",), epochs=2, batch_size=64, model="linear", stop_on="none")
+SIZES = (60, 120)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, promotion_as_optax_needs_it, programs_compiled_once):
+    out = tmp_path_factory.mktemp("known")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.engine.devices.prepare_devices", lambda devices: devices or 2)
+        known_truth.main(classes=3, sizes=SIZES, losses=LOSSES, out=out, common=TINY)
+    return known_truth.make_studies(TINY, 3, SIZES, losses=LOSSES), out
+
+
+def test_every_size_has_as_many_steps():
+    studies = known_truth.make_studies(Options(epochs=10, batch_size=100), 5, (4000, 250, 1000))
+    assert [*studies] == [250, 1000, 4000]
+    assert [study.training.epochs for study in studies.values()] == [120, 40, 10]
+
+
+def test_regrets_are_divergences_from_the_exact_posterior(trained):
+    studies, out = trained
+    frame = regrets.regrets(studies, out)
+    # clean: one posterior; noisy: two; each raw and scaled
+    assert len(frame) == len(SIZES) * len(LOSSES) * 2 * (1 + 2) * 2
+    study, noisy = studies[120], Regime.parse("symmetric-40")
+    forecasts = regrets.read_forecasts(study, noisy, out)
+    observed = 0.6 * forecasts.posterior + 0.2 * (1 - forecasts.posterior)
+    kind = {"size": 120, "regime": "symmetric-40", "loss": "mae", "seed": 1, "forecast": "scaled"}
+    rows = frame[(frame[list(kind)] == pd.Series(kind)).all(axis=1)].set_index("posterior")
+    for name, truth in (("clean", forecasts.posterior), ("observed", observed)):
+        p = forecasts.scaled["mae"][1]
+        kl = rel_entr(truth[1], p).sum(axis=1).mean()
+        assert rows.loc[name, "log"] == pytest.approx(kl, rel=1e-9)
+        brier = np.sum((truth[1] - p) ** 2, axis=1)
+        assert rows.loc[name, "Brier"] == pytest.approx(brier.mean(), rel=1e-9)
+        assert rows.loc[name, "distance"] == pytest.approx(np.sqrt(brier).mean(), rel=1e-9)
+
+
+def test_the_regret_identity_holds_at_every_example(trained):
+    studies, out = trained
+    assert 0 < regrets.identity_gap(studies[120], out) < 1e-10
+
+
+def test_tables_and_figures_are_written(trained):
+    _, out = trained
+    names = {path.name for path in out.iterdir()}
+    assert {"tables-known-truth.md", "regret-heatmaps.png", "regret-sizes.pdf"} <= names
+    page = (out / "tables-known-truth.md").read_text()
+    assert "## regret to the posterior of observed labels, symmetric-40, as trained" in page
+    assert "| Loss | 60 examples | 120 examples |" in page
+    assert "theory: with β held at 0.2" in page
+
+
+def test_a_run_can_be_rebuilt_from_its_record(trained):
+    _, out = trained
+    store = Store(out)
+    record = next(r for r in store.records.values() if r["loss"] == "apms_held")
+    study = rebuild_study(record, store.manifest, {})
+    assert study.dataset.posterior is not None and study.training.stop_on == "none"
+
+
+def test_json_is_the_summary(trained, capsys):
+    _, out = trained
+    common = Options(**{**vars(TINY), "json": True})
+    known_truth.main(classes=3, sizes=SIZES, losses=LOSSES, out=out, common=common)
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == len(SIZES) * len(LOSSES) * 3 * 2
+    assert {"size", "regime", "posterior", "forecast", "log", "distance"} <= set(rows[0])
+
+
+def made_up(**log):
+    """A frame of one score: by loss, the regrets at two sizes, clean and observed."""
+    rows = []
+    for loss, (small, large, observed) in log.items():
+        common = {"loss": loss, "label": loss.upper(), "seed": 0, "forecast": "raw"}
+        clean = {**common, "posterior": "clean"}
+        rows += [{**clean, "size": 10, "regime": "clean", "log": small}]
+        rows += [{**clean, "size": 90, "regime": "clean", "log": large}]
+        rows += [{**clean, "size": 90, "regime": "symmetric-40", "log": large}]
+        rows += [
+            {
+                **common,
+                "posterior": "observed",
+                "size": 90,
+                "regime": "symmetric-40",
+                "log": observed,
+            }
+        ]
+    raw = pd.DataFrame(rows)
+    return pd.concat([raw, raw.assign(forecast="scaled", log=raw["log"] / 2)])
+
+
+def test_the_findings_say_what_the_numbers_say():
+    recovered, noise = recovery.findings(made_up(ce=(0.4, 0.01, 0.002), mae=(2.0, 1.5, 1.8)))
+    assert "the strictly proper losses goes from 0.400–0.400 to 0.010–0.010 (CE)" in recovered
+    assert "the others goes from 2.000–2.000 to 1.500–1.500 (MAE)" in recovered
+    assert "brings 0 of the 1 others" in recovered
+    assert "CE is nearest to the posterior of the labels as observed (log regret 0.002)" in noise
+    assert noise.endswith("nearer to the clean posterior than to the observed one: MAE.")
+    recovered, _ = recovery.findings(made_up(ce=(0.4, 0.01, 0.002), mae=(2.0, 0.03, 1.8)))
+    assert "brings 1 of the 1 others within twice the worst of the proper ones (MAE)" in recovered
+
+
+@pytest.mark.parametrize("regime", ["instance-40", "long-tail-3"])
+def test_noise_that_is_no_channel_is_refused(regime, tmp_path):
+    with pytest.raises(UsageError, match="is no channel"):
+        known_truth.main(regimes=(regime,), out=tmp_path / "out", common=TINY)
+    assert not (tmp_path / "out").exists()
+
+
+def test_sizes_that_are_none_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="--sizes must be at least one number"):
+        known_truth.main(sizes=(), out=tmp_path / "out", common=TINY)
+    with pytest.raises(UsageError, match="a mixture must be"):
+        known_truth.main(sizes=(5,), out=tmp_path / "out", common=TINY)

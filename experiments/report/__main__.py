@@ -8,8 +8,12 @@ from experiments.engine.options import DEFAULTS, Common
 from pgeom.frontend import command_line, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
+from pgeom.frontend.numbers import count
 from pgeom.frontend.writing import write_text
 from pgeom.losses.catalogue import GENERAL, LOSSES
+
+BRIEF = {"decisions": (0, 1, 2, 3, 5, 6), "claims": (1, 0, 2)}  # the columns that are printed
+POWERED = 20  # seeds, from which comparisons of all losses can be more than descriptive
 
 
 def main(
@@ -33,35 +37,79 @@ def main(
     if not set(losses) & set(GENERAL):
         raise UsageError(f"--losses must have one of {', '.join(GENERAL)}")
     # here and not above: a mistake in the command line should not wait for them
-    from experiments.report import gather, theory_figures
+    from experiments.report import gather, theory as proofs
 
     command = Command(common, out)
     studies = gather.make_studies(common, losses)
     theory = theory and command.machine.is_primary
-    with theory_figures.drawing(out) if theory else nullcontext() as drawing:
+    with proofs.proving(out) if theory else nullcontext() as proving:
         gather.train(studies, out.parent, command)
-        command.finish(lambda: show(gather.read(studies, out.parent), drawing, command))
+        command.finish(lambda: show(gather.read(studies, out.parent), proving, command))
 
 
-def show(results, drawing, command: Command) -> list[Path]:
-    """Write the tables, the figures and the page, all from records."""
-    from experiments.report import conclusions, page, paper_figures, paper_tables, theory_figures
+def show(results, proving, command: Command) -> list[Path]:
+    """Write the tables, the figures and the page, all from records, and print the findings."""
+    from experiments.report import page, paper_figures, paper_tables, theory
+    from experiments.report.item_files import write_runs
+    from experiments.report.statements import FINDINGS
 
     command.console.print("writing tables and figures")
-    written = paper_tables.write(results, command.out)
-    figures = paper_figures.write(results, command.out)
-    if drawing is not None:
-        figures |= drawing.finish()
-        if not set(theory_figures.CAPTIONS) <= set(figures):
-            command.console.print(f"theory figures are missing; see {theory_figures.COMMAND}")
-    findings, target = conclusions.sentences(results), command.out / "index.html"
-    write_text(target, page.html(findings, written, figures))
+    write_runs(results, command.out)
+    tables = paper_tables.write(results, FINDINGS, command.out)
+    figures = paper_figures.write(results, FINDINGS, command.out)
+    if proving is not None:
+        drawn, claims = proving.finish()
+        figures, tables = figures | drawn, tables | claims
+        if not set(theory.FIGURES) <= set(drawn) or not claims:
+            command.console.print(f"the theory is incomplete; see {theory.COMMAND}")
+    contents = describe(results, tables, figures)
+    target = write_text(command.out / "index.html", page.html(contents))
     if command.json:
         print(paper_tables.as_json(results), file=output.results())
-    for finding in findings:
-        command.console.print(f"• {finding}")
-    command.console.print(f"{len(written)} tables and {len(figures)} figures; open {target}")
+    else:
+        print_findings(contents, command)
+    command.console.print(f"{len(tables)} tables and {len(figures)} figures; open {target}")
     return [target]
+
+
+def describe(results, tables, figures):
+    """What the page shows, and what is said about it."""
+    from experiments.report.page import Contents
+    from experiments.report.provenance import bibtex, facts
+    from experiments.tables.headlines import headlines
+
+    cells = results.runs.groupby(["dataset", "regime"]).ngroups
+    lead = (
+        f"{len(results.legend)} losses for classification in {cells} cells of small datasets, with "
+        f"{count(results.seeds, 'matched seed')} each: a reproduction of a paper on structured "
+        f"proper losses, and what its numbers can and cannot tell."
+    )
+    if results.seeds < POWERED:
+        lead += (
+            " So few seeds describe and prove nothing; with --seeds 100 the same command gives "
+            "powered comparisons."
+        )
+    short = headlines(results.evidence) if results.evidence else []
+    return Contents(lead, short, tables, figures, facts(results), bibtex(results))
+
+
+def print_findings(contents, command: Command) -> None:
+    """The decisions, the claims, and every finding of the page, in its order."""
+    from experiments.report.outline import SECTIONS
+
+    for label, columns in BRIEF.items():
+        for grid in contents.tables[label].grids:
+            command.console.print(f"\n{grid.title}", style="bold")
+            for row in grid.rows:
+                command.console.print("; ".join(row[k] for k in columns), markup=False)
+    shown = {f"tab:{label}": one for label, one in contents.tables.items()}
+    shown |= {f"fig:{label}": one for label, one in contents.figures.items()}
+    texts = [*contents.headlines]
+    for section in SECTIONS:
+        texts += [shown[name].finding for name in section.items if name in shown]
+    command.console.print("")
+    for text in dict.fromkeys(filter(None, texts)):
+        command.console.print(f"• {text}", markup=False)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from experiments import ablation, comparison, longtail, lr_sensitivity, robustness, runtime
+from experiments.engine.cells import prepare
 from experiments.engine.command import Command
 from experiments.engine.options import Options, make_study
 from experiments.engine.results import TestLogits, read_frame, read_logits
 from experiments.engine.study import Study
 from experiments.figures.legend import Legend, legend
+from experiments.tables.evidence import Evidence, weigh
 from experiments.tables.learning_rates import count_selected
 from pgeom.data.regimes import Regime
 from pgeom.losses.catalogue import GENERAL
@@ -42,7 +45,9 @@ class Results(NamedTuple):
     runtime: pd.DataFrame
     noisiest: TestLogits  # of digits
     tail: TestLogits
+    tail_counts: list[int]  # training examples of each class
     legend: Legend
+    evidence: Evidence | None = None  # where cross-entropy was run
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -101,7 +106,7 @@ def read(studies: Studies, folder: Path) -> Results:
         study.training.learning_rate: read_frame(study, folder / _rate_folder(studies, study))
         for study in studies.rates
     }
-    return Results(
+    results = Results(
         seeds=len(digits.seeds),
         noise={name: read_frame(study, folder / "noise") for name, study in studies.noise.items()},
         longtail={one.name: read_frame(one, folder / "longtail") for one in studies.longtail},
@@ -111,8 +116,24 @@ def read(studies: Studies, folder: Path) -> Results:
         runtime=read_frame(studies.runtime, folder / "runtime"),
         noisiest=read_logits(digits, Regime.parse(NOISIEST), folder / "noise"),
         tail=read_logits(tail, tail.regimes[0], folder / "longtail"),
+        tail_counts=count_training(tail),
         legend=legend(tail.losses),
     )
+    return results._replace(evidence=weigh_evidence(results))
+
+
+def weigh_evidence(results: Results) -> Evidence | None:
+    """What the runs say about the losses, if there are seeds to compare and a reference."""
+    if results.seeds < 2 or "ce" not in results.noise["digits"]["loss"].unique():
+        return None
+    others = {"ablation": results.ablation, "robustness": results.robustness}
+    return weigh(results.runs, None, others)
+
+
+def count_training(study: Study) -> list[int]:
+    """The number of training examples of each class, in the first cell of a study."""
+    labels = prepare(study, study.cells[0]).noise.labels
+    return np.bincount(labels, minlength=study.dataset.num_classes).tolist()
 
 
 def _rate_folder(studies: Studies, study: Study) -> str:

@@ -1,8 +1,8 @@
 "use strict";
-// A cell is a number if its text begins with one: "0.912 ± 0.021", "+0.44", ".0625", "38 of 44".
+// A cell is a number if its text begins with one: "0.912 ± 0.021", "+0.44", ".0625", "×2.1".
 const valueOf = (cell) => {
   const text = cell.textContent.trim();
-  const number = parseFloat(text.replace(/,/g, "").replace("−", "-"));
+  const number = parseFloat(text.replace(/,/g, "").replace("−", "-").replace("×", ""));
   return { text, number };
 };
 const compare = (a, b) => {
@@ -25,4 +25,29 @@ const sortBy = (header) => {
 };
 for (const button of document.querySelectorAll("th button")) {
   button.addEventListener("click", () => sortBy(button.parentElement));
+}
+// A row stays if it has every word of the filter.
+for (const input of document.querySelectorAll("input[type=search]")) {
+  input.addEventListener("input", () => {
+    const words = input.value.toLowerCase().split(/\s+/);
+    for (const row of input.parentElement.querySelector("tbody").rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+    }
+  });
+}
+const large = document.getElementById("large");
+const enlarge = (item) => {
+  const close = document.createElement("button");
+  close.textContent = "Close";
+  const picture = item.querySelector(".picture svg").cloneNode(true);
+  picture.style.minWidth = picture.style.maxWidth;  // its size on paper, however narrow the screen
+  large.replaceChildren(close, picture);
+  large.showModal();
+};
+large.addEventListener("click", () => large.close());
+for (const item of document.querySelectorAll("article:has(.picture)")) {
+  for (const part of item.querySelectorAll(".picture, .enlarge")) {
+    part.addEventListener("click", () => enlarge(item));
+  }
 }

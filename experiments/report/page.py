@@ -1,112 +1,117 @@
-"""index.html: what was found, every table and every figure, in one file that needs no network.
+"""index.html: questions and their answers, in one file that needs no network.
 
-Everything that is printed is escaped, and a content policy forbids the page to load anything.
-
->>> cell("<b>", best=False)
-'<td>&lt;b&gt;</td>'
+Everything that is printed is escaped, and a content policy forbids the page to load anything. What
+it links to lies beside it.
 """
 
-import base64
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
+from experiments.report.item_files import Table
+from experiments.report.outline import SECTIONS, Section
+from experiments.report.page_parts import figure_item, table_item
 from experiments.report.paper_figures import Figure
-from experiments.report.paper_tables import Table
-from experiments.tables.grid import Grid
 
 HERE = Path(__file__).parent
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+TITLE = "Which loss should you train with?"
 
 
-def html(findings: list[str], tables: dict[str, Table], figures: dict[str, Figure]) -> str:
+class Contents(NamedTuple):
+    """What the page shows.
+
+    Attributes:
+      lead: what was done, in a sentence or two.
+      headlines: the findings in short.
+      tables: by label.
+      figures: by label.
+      facts: where the numbers come from, by name.
+      bibtex: how to cite them.
+    """
+
+    lead: str
+    headlines: Sequence[str]
+    tables: Mapping[str, Table]
+    figures: Mapping[str, Figure]
+    facts: Mapping[str, str]
+    bibtex: str
+
+
+def html(contents: Contents) -> str:
     """The whole page."""
-    parts = [
-        "<h1>The experiments, reproduced</h1>",
-        '<section id="findings"><h2>What was found</h2><ul>',
-        *(f"<li>{escape(sentence)}</li>" for sentence in findings),
-        "</ul></section>",
-        _contents(tables, figures),
-        "<h2>Tables</h2><p>A click on a heading sorts by its column; bold marks the best.</p>",
-        *(table_section(label, table) for label, table in tables.items()),
-        "<h2>Figures</h2>",
-        *(figure_section(label, figure) for label, figure in figures.items()),
+    shown = [(section, body) for section in SECTIONS if (body := items(section, contents))]
+    first, *others = [
+        f'<section id="{section.name}"><h2>{escape(section.question)}</h2>\n{body}</section>'
+        for section, body in shown
     ]
+    return document(
+        f"<header><h1>{escape(TITLE)}</h1><p>{escape(contents.lead)}</p>{navigation(shown)}</header>",
+        "<main>",
+        first,
+        in_short(contents.headlines),
+        *others,
+        origin(contents),
+        "</main>",
+    )
+
+
+def document(*body: str) -> str:
+    """A page with the style and the script inside it."""
     head = [
         '<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
-        "<title>The experiments, reproduced</title>",
+        f"<title>{escape(TITLE)}</title>",
         f"<style>{(HERE / 'page.css').read_text('utf-8')}</style>",
     ]
     script = f"<script>{(HERE / 'page.js').read_text('utf-8')}</script>"
-    body = "\n".join(parts)
+    large = '<dialog id="large" aria-label="Enlarged figure"></dialog>'
+    text = "\n".join(body)
     return (
         f'<!doctype html>\n<html lang="en"><head>{"".join(head)}</head>\n'
-        f"<body><main>\n{body}\n</main>\n{script}</body></html>\n"
+        f"<body>\n{text}\n{large}{script}</body></html>\n"
     )
 
 
-def table_section(label: str, table: Table) -> str:
-    """The tables of one label."""
-    grids = "\n".join(grid_table(grid) for grid in table.grids)
-    name = f"tab:{label}"
-    return f'<section id="{escape(name)}">{_heading(name, table)}{grids}</section>'
+def items(section: Section, contents: Contents) -> str:
+    """The tables and figures of a section that there are."""
+    parts = []
+    for name in section.items:
+        kind, _, label = name.partition(":")
+        if kind == "tab" and label in contents.tables and contents.tables[label].grids:
+            parts.append(table_item(label, contents.tables[label]))
+        elif kind == "fig" and label in contents.figures:
+            parts.append(figure_item(label, contents.figures[label]))
+    return "\n".join(parts)
 
 
-def figure_section(label: str, figure: Figure) -> str:
-    """A figure with its pictures inside the page."""
-    name = f"fig:{label}"
-    images = "".join(
-        f'<img alt="{escape(figure.caption)}" src="data:image/png;base64,'
-        f'{base64.b64encode(path.read_bytes()).decode()}">'
-        for path in figure.pictures
+def navigation(shown: Sequence[tuple[Section, str]]) -> str:
+    """Links to the questions."""
+    links = "".join(
+        f'<li><a href="#{section.name}">{escape(section.question)}</a></li>' for section, _ in shown
     )
-    caption = f"<figcaption>{escape(figure.caption)}</figcaption>"
+    last = '<li><a href="#origin">Where do the numbers come from?</a></li>'
+    return f'<nav aria-label="Questions"><ul>{links}{last}</ul></nav>'
+
+
+def in_short(headlines: Sequence[str]) -> str:
+    """The findings as a list."""
+    if not headlines:
+        return ""
+    points = "".join(f"<li>{escape(text)}</li>" for text in headlines)
+    return f'<section id="short"><h2>What was found, in short</h2><ul>{points}</ul></section>'
+
+
+def origin(contents: Contents) -> str:
+    """Paper, seeds, versions and hardware, and how to cite."""
+    rows = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in contents.facts.items()
+    )
     return (
-        f'<section id="{escape(name)}">{_heading(name, figure)}'
-        f"<figure>{images}{caption}</figure></section>"
-    )
-
-
-def grid_table(grid: Grid) -> str:
-    """A sortable table with its title and notes."""
-    heads = "".join(
-        f'<th scope="col"><button type="button">{escape(name)}</button></th>'
-        for name in grid.header
-    )
-    rows = "\n".join(
-        "<tr>" + "".join(cell(t, (row, k) in grid.best) for k, t in enumerate(texts)) + "</tr>"
-        for row, texts in enumerate(grid.rows)
-    )
-    notes = "".join(f"<li>{escape(note)}</li>" for note in grid.footnotes)
-    return (
-        f'<div class="scroll"><table><caption>{escape(grid.title)}</caption>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-        f'<ul class="notes">{notes}</ul>'
-    )
-
-
-def cell(text: str, best: bool) -> str:
-    """One escaped cell."""
-    return f"<td>{f'<strong>{escape(text)}</strong>' if best else escape(text)}</td>"
-
-
-def _heading(name: str, item: Table | Figure) -> str:
-    where = "in the paper" if item.in_paper else "not in the paper"
-    return (
-        f"<h3>{escape(name)} <small>{where}</small></h3>"
-        f'<p class="command"><code>{escape(item.command)}</code></p>'
-    )
-
-
-def _contents(tables: dict[str, Table], figures: dict[str, Figure]) -> str:
-    def links(kind, labels):
-        return " ".join(
-            f'<a href="#{kind}:{escape(label)}">{escape(label)}</a>' for label in labels
-        )
-
-    return (
-        f"<nav><p><b>Tables</b> {links('tab', tables)}</p>"
-        f"<p><b>Figures</b> {links('fig', figures)}</p></nav>"
+        '<section id="origin"><h2>Where do the numbers come from?</h2>'
+        f'<dl>{rows}</dl><pre tabindex="0" aria-label="BibTeX">{escape(contents.bibtex)}</pre>'
+        "</section>"
     )

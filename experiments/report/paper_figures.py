@@ -4,59 +4,75 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments import ablation, figures, robustness
+from experiments import ablation, figures, longtail, robustness
 from experiments.figures.legend import Legend
 from experiments.report.gather import Results
+from experiments.report.item_files import Findings
+from experiments.report.paper_tables import compared
+from experiments.tables.latex import to_latex_figure
 from pgeom.frontend.processes import worker_pool
+from pgeom.frontend.writing import write_text
 
 
 class Figure(NamedTuple):
-    """One label of the report: its pictures, what it shows, and the command that makes it."""
+    """One label of the report: what it is and shows, its files, and the command that makes it.
 
-    pictures: list[Path]
-    caption: str
+    Attributes:
+      heading: in words.
+      finding: what it shows.
+      picture: as SVG; PNG and PDF lie beside it.
+      command: that makes it.
+      data: the name of the files with its numbers, without suffix; empty where there are none.
+      in_paper: whether the paper has it, under this label.
+    """
+
+    heading: str
+    finding: str
+    picture: Path
     command: str
+    data: str = ""
     in_paper: bool = True
 
 
 class Recipe(NamedTuple):
     """How to draw a figure to a path without suffix."""
 
+    heading: str
     draw: Callable[[Results, Path], list[Path]]
-    caption: str
     command: str
+    data: str = "runs"
     in_paper: bool = True
 
 
-def write(results: Results, out: Path) -> dict[str, Figure]:
-    """Draw every figure as PDF and PNG; those without a run to show are left out.
+def write(results: Results, findings: Findings, out: Path) -> dict[str, Figure]:
+    """Draw every figure as PDF, PNG and SVG; those without a run to show are left out.
 
     A second process draws half of them: matplotlib has the report wait longest.
     """
     labels = list(FIGURES)
     with worker_pool(1) as other:
         theirs = other.submit(_draw, labels[::2], results, out)
-        made = {**_draw(labels[1::2], results, out), **theirs.result()}
-    return {label: made[label] for label in labels if label in made}
-
-
-def _draw(labels: list[str], results: Results, out: Path) -> dict[str, Figure]:
+        drawn = {*_draw(labels[1::2], results, out), *theirs.result()}
     made = {}
     for label in labels:
-        recipe = FIGURES[label]
-        written = recipe.draw(results, out / label)
-        pictures = [path for path in written if path.suffix == ".png"]
-        if pictures:
+        if label in drawn:
+            recipe, finding = FIGURES[label], findings[f"fig:{label}"](results) or ""
             command = f"python -m experiments.{recipe.command}"
-            made[label] = Figure(pictures, recipe.caption, command, recipe.in_paper)
+            last = (command, recipe.data, recipe.in_paper)
+            made[label] = Figure(recipe.heading, finding, out / f"{label}.svg", *last)
+            write_text(out / f"fig-{label}.tex", to_latex_figure(label, finding or recipe.heading))
     return made
+
+
+def _draw(labels: list[str], results: Results, out: Path) -> list[str]:
+    """The labels of which there was something to draw."""
+    return [label for label in labels if FIGURES[label].draw(results, out / label)]
 
 
 def _longtail(results: Results, path: Path, studies: int) -> list[Path]:
     """Of the first so many ways to stop."""
-    frames = dict(list(results.longtail.items())[:studies])
-    K = next(iter(results.tail.logits.values())).shape[-1]
-    return figures.longtail(frames, results.legend, 1 / K, path)
+    ways = dict(list(longtail.ways_to_stop(results.longtail).items())[:studies])
+    return figures.longtail(ways, results.legend, 1 / len(results.tail_counts), path)
 
 
 def _shown(results: Results) -> Legend:
@@ -64,89 +80,137 @@ def _shown(results: Results) -> Legend:
     return {name: results.legend[name] for name in results.noisiest.logits}
 
 
+def _forest(results: Results, path: Path, metric: str) -> list[Path]:
+    """Against cross-entropy, where it was run."""
+    evidence = results.evidence
+    if evidence is None or evidence.effects.empty:
+        return []
+    return figures.forest(evidence.samples, evidence.effects, path, reference="ce", metric=metric)
+
+
+def _ranks(results: Results, path: Path) -> list[Path]:
+    evidence = results.evidence
+    return (
+        figures.critical_difference(evidence.ranked, path) if evidence and evidence.ranked else []
+    )
+
+
 FIGURES = {
-    "noise-accuracy": Recipe(
-        lambda results, path: figures.noise_accuracy(results.noise["digits"], results.legend, path),
-        "Digits: test accuracy against the rate of symmetric label noise.",
-        "noise --dataset digits",
-    ),
-    "reliability": Recipe(
-        lambda results, path: figures.reliability(results.noisiest, _shown(results), path),
-        "Digits, 40% symmetric noise: accuracy against confidence; the diagonal is calibrated.",
-        "noise --dataset digits",
-    ),
-    "longtail": Recipe(
-        lambda results, path: _longtail(results, path, studies=1),
-        "Balanced accuracy after training on a 30:1 long tail.",
-        "longtail",
-    ),
-    "early-stopping": Recipe(
-        lambda results, path: _longtail(results, path, studies=2),
-        "The same with and without early stopping.",
-        "longtail",
+    "forest-accuracy": Recipe(
+        "Accuracy against cross-entropy, cell by cell",
+        lambda results, path: _forest(results, path, "accuracy"),
+        "answer",
         in_paper=False,
     ),
-    "natural-corruption": Recipe(
-        lambda results, path: figures.natural_corruption(
-            results.robustness, results.legend, robustness.NATURAL, path
-        ),
-        "Clean-trained digits models under random corruption of their inputs.",
-        "robustness",
+    "forest-nll": Recipe(
+        "NLL against cross-entropy, cell by cell",
+        lambda results, path: _forest(results, path, "nll"),
+        "answer",
+        in_paper=False,
     ),
-    "attacks": Recipe(
-        lambda results, path: figures.attacks(results.robustness, results.legend, path),
-        "The same under FGSM and projected-gradient attacks: local sensitivity, no certificate.",
-        "robustness",
-    ),
-    "ablations": Recipe(
-        lambda results, path: figures.ablations(results.ablation, ablation.families(), path),
-        "Accuracy of the variants of CAPM, HPG and APMS.",
-        "ablation",
-    ),
-    "lr-sensitivity": Recipe(
-        lambda results, path: figures.lr_sensitivity(results.rate_counts, path),
-        "How often validation NLL selects each learning rate.",
-        "lr_sensitivity",
+    "critical-difference": Recipe(
+        "Which losses can be told apart by rank", _ranks, "answer", in_paper=False
     ),
     "supp-metric-heatmaps": Recipe(
+        "Every loss in every cell, as differences from cross-entropy",
         lambda results, path: figures.metric_heatmaps(results.runs, results.legend, path),
-        "Means of accuracy, NLL and ECE of every loss in every cell.",
         "report",
     ),
     "supp-clean-ranks": Recipe(
+        "Accuracy against NLL on clean digits, and mean ranks",
         lambda results, path: figures.clean_ranks(results.runs, results.legend, path),
-        "Clean digits: accuracy against NLL; mean ranks over cells and metrics.",
         "report",
     ),
+    "published": Recipe(
+        "Published against ours, all cells",
+        lambda results, path: figures.dumbbells(compared(results), path),
+        "comparison",
+        data="comparison-2",
+        in_paper=False,
+    ),
+    "noise-accuracy": Recipe(
+        "Accuracy under label noise",
+        lambda results, path: figures.noise_accuracy(results.noise["digits"], results.legend, path),
+        "noise --dataset digits",
+    ),
+    "reliability": Recipe(
+        "Is confidence right under label noise?",
+        lambda results, path: figures.reliability(results.noisiest, _shown(results), path),
+        "noise --dataset digits",
+    ),
     "supp-noise-nll-confidence": Recipe(
+        "NLL and confidence under label noise",
         lambda results, path: figures.noise_nll_confidence(
             results.noise["digits"], results.noisiest, _shown(results), path
         ),
-        "Digits: NLL against the rate of symmetric noise; densities of confidence at 40%.",
         "report",
     ),
     "supp-noise-confusions": Recipe(
+        "Which classes are confused under label noise",
         lambda results, path: figures.noise_confusions(results.noisiest, _shown(results), path),
-        "Digits, 40% symmetric noise: confusion matrices.",
         "report",
     ),
+    "longtail": Recipe(
+        "Balanced accuracy on the long tail",
+        lambda results, path: _longtail(results, path, studies=1),
+        "longtail",
+    ),
+    "early-stopping": Recipe(
+        "What early stopping does to the long tail",
+        lambda results, path: _longtail(results, path, studies=3),
+        "longtail",
+        data="longtail-runs",
+        in_paper=False,
+    ),
     "supp-longtail-details": Recipe(
-        lambda results, path: figures.longtail_details(results.tail, results.legend, path),
-        "Long tail: accuracy in each class, and in the three rarest.",
+        "Accuracy in each class of the long tail",
+        lambda results, path: figures.longtail_details(
+            results.tail, results.tail_counts, results.legend, path
+        ),
         "report",
     ),
     "supp-calibration-gradients": Recipe(
+        "Calibration error and input gradients",
         lambda results, path: figures.calibration_gradients(
             results.clean, results.robustness, results.legend, path
         ),
-        "ECE before and after temperature scaling; norms of input gradients.",
         "report",
+        data="robustness-runs",
+    ),
+    "natural-corruption": Recipe(
+        "Accuracy under corrupted inputs",
+        lambda results, path: figures.natural_corruption(
+            results.robustness, results.legend, robustness.NATURAL, path
+        ),
+        "robustness",
+        data="robustness-runs",
+    ),
+    "attacks": Recipe(
+        "Accuracy under attack",
+        lambda results, path: figures.attacks(
+            results.robustness, results.legend, robustness.RADII, path
+        ),
+        "robustness",
+        data="robustness-runs",
+    ),
+    "ablations": Recipe(
+        "What each part of the candidates does",
+        lambda results, path: figures.ablations(results.ablation, ablation.families(), path),
+        "ablation",
+        data="ablation-runs",
+    ),
+    "lr-sensitivity": Recipe(
+        "Which learning rate would be chosen",
+        lambda results, path: figures.lr_sensitivity(results.rate_counts, path),
+        "lr_sensitivity",
+        data="lr-sensitivity",
     ),
     "supp-optimization": Recipe(
+        "Training curves and running time",
         lambda results, path: figures.optimization(
             results.clean, results.runtime, results.legend, path
         ),
-        "Clean digits: validation NLL over epochs; seconds to train a run with each loss alone.",
         "report",
+        data="runtime-runs",
     ),
 }

@@ -1,6 +1,6 @@
 """The tables of the report by label: the paper's own, and those that the comparison adds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,34 +8,45 @@ import pandas as pd
 
 from experiments import ablation, longtail, robustness
 from experiments.report.gather import NOISIEST, Results
+from experiments.report.item_files import Findings, Table, write_grids
 from experiments.tables import published
-from experiments.tables.grid import Grid, to_json, to_markdown
-from experiments.tables.latex import to_latex
+from experiments.tables.claim_verdicts import claims_table
+from experiments.tables.decisions import decision_table
+from experiments.tables.grid import Grid, to_json
 from experiments.tables.learning_rates import selection_table
 from experiments.tables.paired_tests import REFERENCE, significance
-from experiments.tables.summary import performance, summarise, version_notes
-from experiments.tables.temperature import temperature_scaling
+from experiments.tables.summary import METRICS, performance, summarise, version_notes
 from pgeom.data import datasets
 from pgeom.frontend.numbers import mean_sd
-from pgeom.frontend.writing import write_text
+
+TEMPERATURE = {
+    "nll": "Raw NLL ↓",
+    "plain_calibrated_nll": "Plainly cal. NLL ↓",
+    "calibrated_nll": "Cal. NLL ↓",
+    "ece": "Raw ECE ↓",
+    "plain_calibrated_ece": "Plainly cal. ECE ↓",
+    "calibrated_ece": "Cal. ECE ↓",
+}
 
 
-class Table(NamedTuple):
-    """One label of the report: its grids, and the command that makes it."""
+class Recipe(NamedTuple):
+    """How to make a table from records."""
 
-    grids: list[Grid]
+    heading: str
+    build: Callable[[Results], Sequence[Grid | None]]
     command: str
-    in_paper: bool
+    in_paper: bool = False
 
 
-def write(results: Results, out: Path) -> dict[str, Table]:
-    """Write every table as Markdown and LaTeX, and return them by label."""
+def write(results: Results, findings: Findings, out: Path) -> dict[str, Table]:
+    """Write every table as Markdown, LaTeX, CSV and JSON, and return them by label."""
     made = {}
-    for label, (build, command, in_paper) in TABLES.items():
-        grids = [grid for grid in build(results) if grid is not None and grid.rows]
-        made[label] = Table(grids, f"python -m experiments.{command}", in_paper)
-        write_text(out / f"{label}.md", "\n".join(map(to_markdown, grids)))
-        write_text(out / f"{label}.tex", "\n".join(to_latex(grid, label) for grid in grids))
+    for label, recipe in TABLES.items():
+        grids = [grid for grid in recipe.build(results) if grid is not None and grid.rows]
+        finding = findings[f"tab:{label}"](results) or ""
+        command = f"python -m experiments.{recipe.command}"
+        made[label] = Table(recipe.heading, finding, grids, command, recipe.in_paper)
+        write_grids(grids, label, out)
     return made
 
 
@@ -86,47 +97,77 @@ def candidate_accuracy(results: Results) -> list[Grid]:
         "seeds; best of each row marked; descriptive",
         *version_notes(runs),
     ]
-    return [Grid("accuracy of CE and the candidates", header, rows, best, notes)]
+    grid = Grid("accuracy of CE and the candidates", header, rows, best, notes)
+    known = published.published_texts("candidate-accuracy")
+    metrics = ("accuracy", "balanced_accuracy")
+    texts = {
+        (row, 2 + k): known[key]
+        for row, (dataset, regime, *_) in enumerate(rows)
+        for k, one in enumerate(shown)
+        for metric in metrics
+        if (key := (dataset, regime, one.label, metric)) in known
+    }
+    return [published.put_beside(grid, texts)]
 
 
 def digits_noise(results: Results) -> list[Grid]:
     frame = _ranked(results.noise["digits"], NOISIEST, "accuracy")
-    return [performance(frame, f"digits, {NOISIEST}", NOISIEST)]
+    grid = performance(frame, f"digits, {NOISIEST}", NOISIEST)
+    return [_beside(grid, "digits-noise", ("digits", NOISIEST), METRICS)]
 
 
 def long_tail(results: Results) -> list[Grid]:
     frame = _ranked(results.early_stopping, longtail.REGIME, "balanced_accuracy")
     title = "30:1 long tail, balanced test split"
-    return [performance(frame, title, longtail.REGIME, longtail.METRICS)]
+    grid = performance(frame, title, longtail.REGIME, longtail.METRICS)
+    return [_beside(grid, "longtail", (longtail.DATASET, longtail.REGIME), longtail.METRICS)]
 
 
 def early_stopping(results: Results) -> list[Grid]:
-    """With and without early stopping: balanced accuracy, NLL, and the epoch that was kept."""
-    with_rule, without = results.longtail.values()
+    """By way of stopping: balanced accuracy, NLL, and the epoch that is shown."""
+    ways = longtail.ways_to_stop(results.longtail)
     header = ["Loss"]
-    for name in ("with", "without"):
-        header += [f"Bal. acc. {name} ↑", f"NLL {name} ↓", f"Epoch {name}"]
-    rows = []
-    for loss in with_rule["loss"].cat.categories:
-        texts = [results.legend[loss].label]
-        for frame in (with_rule, without):
-            runs = frame[frame["loss"] == loss]
-            for metric in ("balanced_accuracy", "nll"):
-                values = runs[metric].astype(float)
-                texts.append(mean_sd(values.mean(skipna=False), values.std(ddof=1)))
-            texts.append(f"{runs['best_epoch'].mean():.1f}")
-        rows.append(texts)
-    notes = [
-        "balanced accuracy, NLL and the epoch kept, with and without early stopping: mean ± sample "
-        "sd over seeds; either way the checkpoint of least validation NLL is kept, and only the "
-        "epochs differ among which it is chosen",
-        *version_notes(pd.concat([with_rule, without])),
+    for name in ways:
+        header += [f"{name[0].upper()}{name[1:]}: bal. acc. ↑", "NLL ↓", "Epoch"]
+    rows = [
+        [results.legend[loss].label, *_stopped(ways.values(), loss)]
+        for loss in results.early_stopping["loss"].cat.categories
     ]
-    return [Grid("the long tail with and without early stopping", header, rows, set(), notes)]
+    notes = [
+        "mean ± sample sd over seeds; stopped early or not, the best checkpoint is that of least "
+        "validation NLL, and only the epochs differ among which it is chosen",
+        *version_notes(pd.concat(list(results.longtail.values()))),
+    ]
+    return [Grid("the long tail by way of stopping", header, rows, set(), notes)]
+
+
+def _stopped(ways, loss: str) -> list[str]:
+    texts = []
+    for frame, field in ways:
+        runs, last = frame[frame["loss"] == loss], field.startswith("last_")
+        for metric in (field, f"{'last_' * last}nll"):
+            values = runs[metric].astype(float)
+            texts.append(mean_sd(values.mean(skipna=False), values.std(ddof=1)))
+        texts.append(f"{runs['stopped_epoch' if last else 'best_epoch'].mean():.1f}")
+    return texts
+
+
+def _beside(grid: Grid, table: str, place: tuple[str, str], metrics: Mapping[str, str]) -> Grid:
+    """A table of losses and metrics with the published values."""
+    known = published.published_texts(table)
+    texts = {
+        (row, 1 + k): known[key]
+        for row, (label, *_) in enumerate(grid.rows)
+        for k, metric in enumerate(metrics)
+        if (key := (*place, label, metric)) in known
+    }
+    return published.put_beside(grid, texts)
 
 
 def temperature(results: Results) -> list[Grid]:
-    return [temperature_scaling(results.clean)]
+    """The paper's fit is the plain one; ours has a prior."""
+    grid = performance(results.clean, "digits, clean: temperature scaling", "clean", TEMPERATURE)
+    return [_beside(grid, "calibration", ("digits", "clean"), TEMPERATURE)]
 
 
 def paired_tests(results: Results) -> list[Grid]:
@@ -162,16 +203,38 @@ def _ranked(frame: pd.DataFrame, regime: str, metric: str) -> pd.DataFrame:
     return frame.assign(loss=pd.Categorical(frame["loss"], order, ordered=True))
 
 
-TABLES: dict[str, tuple[Callable[[Results], list[Grid]], str, bool]] = {
-    "datasets": (dataset_table, "report", True),
-    "candidate-accuracy": (candidate_accuracy, "report", True),
-    "digits-noise": (digits_noise, "noise --dataset digits", True),
-    "longtail": (long_tail, "longtail", True),
-    "calibration": (temperature, "calibration", True),
-    "comparison": (comparison_tables, "comparison", False),
-    "early-stopping": (early_stopping, "longtail", False),
-    "significance": (paired_tests, "report", False),
-    "robustness": (lambda results: robustness.make_grids(results.robustness), "robustness", False),
-    "ablations": (lambda results: ablation.make_grids(results.ablation), "ablation", False),
-    "lr-sensitivity": (rates, "lr_sensitivity", False),
+def decisions(results: Results) -> list[Grid | None]:
+    return [decision_table(results.evidence.decisions)] if results.evidence else []
+
+
+def claims(results: Results) -> list[Grid | None]:
+    return [claims_table(results.evidence.claims)] if results.evidence else []
+
+
+TABLES: dict[str, Recipe] = {
+    "decisions": Recipe("Which loss for which situation", decisions, "answer"),
+    "claims": Recipe("The paper's empirical claims", claims, "answer"),
+    "datasets": Recipe("The datasets", dataset_table, "report", True),
+    "candidate-accuracy": Recipe(
+        "Accuracy of cross-entropy and the candidates", candidate_accuracy, "report", True
+    ),
+    "digits-noise": Recipe(
+        "All losses under 40% symmetric noise", digits_noise, "noise --dataset digits", True
+    ),
+    "longtail": Recipe("All losses on the long tail", long_tail, "longtail", True),
+    "calibration": Recipe("Temperature scaling on clean digits", temperature, "calibration", True),
+    "comparison": Recipe("Every published cell beside ours", comparison_tables, "comparison"),
+    "early-stopping": Recipe("The long tail by way of stopping", early_stopping, "longtail"),
+    "significance": Recipe("Tests against cross-entropy in every cell", paired_tests, "report"),
+    "robustness": Recipe(
+        "Accuracy under corruption and attack",
+        lambda results: robustness.make_grids(results.robustness),
+        "robustness",
+    ),
+    "ablations": Recipe(
+        "Accuracy of every variant",
+        lambda results: ablation.make_grids(results.ablation),
+        "ablation",
+    ),
+    "lr-sensitivity": Recipe("Selected learning rates", rates, "lr_sensitivity"),
 }

@@ -9,17 +9,24 @@ from experiments.engine import jobs
 from experiments.engine.command import Command
 from experiments.report import (
     __main__ as report,
-    conclusions,
     gather,
+    model_findings,
+    noise_findings,
     page,
+    page_parts,
     paper_tables,
-    theory_figures,
+    tail_findings,
+    theory,
 )
+from experiments.report.item_files import Table
+from experiments.report.outline import SECTIONS
 from experiments.report.paper_figures import FIGURES, Figure
-from experiments.report.paper_tables import TABLES, Table
+from experiments.report.paper_tables import TABLES
+from experiments.report.statements import FINDINGS
 from experiments.tables import latex
 from experiments.tables.grid import Grid
 from pgeom.frontend.errors import UsageError
+from pgeom.frontend.figure_style import FORMS
 from proofs_numeric import proof_figures
 from tests.experiments.conftest import REPORTED, TWO, shrink_report
 
@@ -30,6 +37,11 @@ PAPER_FIGURES = {
     *("supp-theory-spectrum-regret", "supp-metric-heatmaps", "supp-clean-ranks"),
     *("supp-noise-nll-confidence", "supp-noise-confusions", "supp-longtail-details"),
     *("supp-calibration-gradients", "supp-optimization"),
+}
+BOUND = {"group": "loss_range", "claim": "ℓ ≤ M", "paper_label": "Prop. (capm)", "holds": True}
+PROOFS = {
+    "checks": [BOUND, BOUND, BOUND | {"claim": "ℓ ≥ 0"}],
+    "median_sharp_to_paper": {"loss_range: ℓ ≤ M": 0.25},
 }
 EVIL = "<script>alert('1 & 2')</script>"
 
@@ -51,10 +63,19 @@ def results(reported, monkeypatch):
 
 
 def test_every_label_of_the_paper_has_a_place():
-    assert {label for label, (_, _, in_paper) in TABLES.items() if in_paper} == PAPER_TABLES
+    assert {label for label, recipe in TABLES.items() if recipe.in_paper} == PAPER_TABLES
     drawn = {label for label, recipe in FIGURES.items() if recipe.in_paper}
-    assert drawn | set(theory_figures.CAPTIONS) == PAPER_FIGURES
-    assert set(theory_figures.CAPTIONS) == set(proof_figures.FIGURES)
+    assert drawn | set(theory.FIGURES) == PAPER_FIGURES
+    assert set(theory.FIGURES) == set(proof_figures.FIGURES)
+
+
+def test_every_table_and_figure_has_its_question_and_its_finding():
+    ours = {f"tab:{label}" for label in TABLES} | {f"fig:{label}" for label in FIGURES}
+    proved = {f"tab:{theory.CLAIMS}", *(f"fig:{label}" for label in theory.FIGURES)}
+    placed = [name for section in SECTIONS for name in section.items]
+    assert sorted(placed) == sorted(ours | proved)
+    assert set(FINDINGS) == ours
+    assert SECTIONS[0].items == ("tab:decisions",) and SECTIONS[1].items == ("tab:claims",)
 
 
 def test_losses_of_the_long_tail_alone_are_refused(tmp_path):
@@ -65,9 +86,13 @@ def test_losses_of_the_long_tail_alone_are_refused(tmp_path):
 
 def test_every_table_and_figure_is_written(reported):
     names = {path.name for path in (reported / "report").iterdir()}
-    assert {f"{label}.{kind}" for label in TABLES for kind in ("md", "tex")} <= names
-    assert {f"{label}.{kind}" for label in FIGURES for kind in ("png", "pdf")} <= names
-    assert {"early-stopping.md", "early-stopping.png", "index.html"} <= names
+    assert {f"{label}.{kind}" for label in TABLES for kind in ("md", "tex", "json")} <= names
+    drawn = [
+        label for label in FIGURES if label != "critical-difference"
+    ]  # of three losses or more
+    assert {f"{label}.{form}" for label in drawn for form in FORMS} <= names
+    assert {f"fig-{label}.tex" for label in drawn} <= names
+    assert {"longtail.csv", "robustness-4.csv", "runs.csv", "runs.json", "index.html"} <= names
 
 
 def test_a_second_report_trains_nothing(results, reported):
@@ -75,13 +100,21 @@ def test_a_second_report_trains_nothing(results, reported):
     assert set(results.runs["dataset"]) == {"digits", "long-tail"}
 
 
+def test_every_finding_is_a_sentence(results):
+    for name, finding in FINDINGS.items():
+        text = finding(results)
+        assert text is None or text.endswith("."), name
+        assert text is None or "nan" not in text.split(), name
+
+
 def test_the_findings_are_computed(results):
-    said = conclusions.sentences(results)
-    assert "calibration, not independent evidence" in said[0]
     frame = results.longtail["early stopping"]
     mean = frame[frame["loss"] == "ce"]["balanced_accuracy"].mean()
-    assert any(f"scores {mean:.3f}" in sentence for sentence in said)
-    assert "least attainable p is 0.5, so all of this is descriptive" in said[-1]
+    assert f"scores {mean:.3f}" in tail_findings.stopping(results)
+    assert "calibration, not independent evidence" in model_findings.agreement(results)
+    assert "cannot be below 0.5, so all of this is descriptive" in model_findings.significance(
+        results
+    )
 
 
 def test_the_words_change_with_the_numbers(results):
@@ -92,39 +125,94 @@ def test_the_words_change_with_the_numbers(results):
         stopped = results.longtail[names[0]]["balanced_accuracy"].astype(float)
         changed = free.assign(balanced_accuracy=stopped + gain)
         found = results._replace(longtail={**results.longtail, names[1]: changed})
-        assert words in conclusions.early_stopping(found)
+        assert words in tail_findings.stopping(found)
+
+
+def test_the_same_checkpoint_shown_twice_is_said(results):
+    names = list(results.longtail)
+    kept = results.longtail[names[0]]
+    twice = results._replace(longtail={names[0]: kept, names[1]: kept})
+    assert "HPG show the same model twice in 2 of 2 runs" in tail_findings.stopping(twice)
+    other = kept.assign(best_epoch=kept["best_epoch"] + 1)
+    apart = results._replace(longtail={names[0]: kept, names[1]: other})
+    assert "twice in 0 of 2 runs" in tail_findings.stopping(apart)
+
+
+def test_a_handful_of_images_does_not_tell_losses_apart(results):
+    """Ten of many hundred against three is chance; hundreds more are not."""
+    runs = results.robustness
+    images = results.noisiest.labels.size
+    for most, words in ((10, "indistinguishable"), (400, "HPG keeps most")):
+        left = runs["loss"].map({"ce": 3 / images, "hpg": most / images}).astype(float)
+        changed = results._replace(robustness=runs.assign(**{"apgd_0.1": left}))
+        assert words in model_findings.attacks(changed)
+
+
+def test_the_noise_finding_names_every_noisy_cell(results):
+    text = noise_findings.winners(results)
+    assert text.startswith("Of 3 cells with label noise")
+    assert all(name in text for name in ("symmetric-20", "symmetric-40", "pair-flip-40"))
+
+
+def test_ranks_leave_out_the_long_tail(results):
+    text = noise_findings.ranks(results)
+    assert "Over 16 cells × metrics without the long tail" in text  # four cells of digits
+
+
+def test_amplified_pixels_are_named(results):
+    assert "of 64 have an sd below 0.05 and carry 99.8%" in model_findings.corruption(results)
 
 
 def test_a_finding_without_its_losses_is_left_out(results):
     frame = results.noise["digits"]
-    without = frame[frame["loss"] != "ce"]
-    assert conclusions.noise(results._replace(noise={"digits": without})) is None
+    without = results._replace(noise={"digits": frame[frame["loss"] != "ce"]})
+    assert noise_findings.noisiest_table(without) is None
 
 
-def test_the_page_names_every_label_and_command(reported):
+def test_the_page_answers_question_by_question(reported):
     text = (reported / "report" / "index.html").read_text()
-    assert text.index("What was found") < text.index("<h2>Tables</h2>")
-    for kind, labels in (("tab", TABLES), ("fig", FIGURES)):
-        assert all(f'<section id="{kind}:{label}">' in text for label in labels)
+    # neither was the theory asked for, nor are the losses of any claim among the three
+    absent = ("theory", "claims")
+    questions = [section.question for section in SECTIONS if section.name not in absent]
+    places = [text.index(f"<h2>{page.escape(question)}</h2>") for question in questions]
+    assert places == sorted(places) and places[0] < text.index("What was found, in short")
+    for label, recipe in TABLES.items() - {("claims", TABLES["claims"])}:
+        assert f'<article id="tab:{label}"><h3>{page.escape(recipe.heading)} ' in text
     assert "<code>python -m experiments.noise --dataset digits</code>" in text
-    assert text.count("<img ") == text.count('src="data:image/png;base64,') == len(FIGURES)
+    assert "<small>fig:noise-accuracy in the paper</small>" in text
+    assert "@unpublished" in text and "Hardware" in text
+    assert text.count("<svg ") == text.count('role="img"') == len(FIGURES) - 1
 
 
-def test_the_page_needs_no_network(reported):
+def test_the_page_needs_no_network_and_its_files_are_there(reported):
     text = (reported / "report" / "index.html").read_text()
-    assert not re.search(r'(?:src|href)="(?!data:|#)', text)
-    assert "url(" not in text and "@import" not in text and "fetch(" not in text
+    links = set(re.findall(r'href="(?!#|data:)([^"]*)"', text))
+    assert links and all((reported / "report" / link).is_file() for link in links)
+    assert not re.search(r'src="|srcset=', text)
+    urls = re.findall(r"url\((.)", text)
+    assert set(urls) <= {"#"} and "@import" not in text and "fetch(" not in text
     assert "default-src 'none'" in text and "prefers-color-scheme: dark" in text
 
 
+def test_published_values_stand_beside_ours(results):
+    (grid,) = paper_tables.digits_noise(results)
+    assert grid.header[:3] == ["Loss", "Accuracy ↑", "paper"]
+    row = next(row for row in grid.rows if row[0] == "CE")
+    assert row[2] == "0.915 ± 0.021" and row[4] == "0.762 ± 0.035"
+
+
 def test_everything_printed_is_escaped(tmp_path):
-    (tmp_path / "a.png").write_bytes(b"picture")
-    grid = Grid(EVIL, [EVIL], [[EVIL], [EVIL]], {(0, 0)}, [EVIL])
-    table = Table([grid], EVIL, in_paper=True)
-    figure = Figure([tmp_path / "a.png"], f'"{EVIL}', EVIL)
-    text = page.html([EVIL], {EVIL: table}, {EVIL: figure})
+    (tmp_path / "a.svg").write_text('<?xml version="1.0"?>\n<svg width="9pt"><g id="x"/></svg>')
+    grid = Grid(EVIL, [EVIL, EVIL], [[EVIL, EVIL]] * 9, {(0, 1)}, [EVIL])
+    table = Table(EVIL, EVIL, [grid, grid], EVIL, in_paper=True)
+    figure = Figure(EVIL, EVIL, tmp_path / "a.svg", EVIL, EVIL)
+    contents = page.Contents(
+        EVIL, [EVIL], {"longtail": table}, {"longtail": figure}, {EVIL: EVIL}, EVIL
+    )
+    text = page.html(contents)
     assert EVIL not in text and text.count("<script>") == 1
-    assert f'alt="&quot;{page.escape(EVIL)}"' in text
+    parts = page_parts.table_item(EVIL, table) + page_parts.figure_item(EVIL, figure)
+    assert EVIL not in parts
 
 
 def test_the_comparison_as_json(results):
@@ -150,19 +238,31 @@ def test_latex_knows_every_sign_that_the_tables_use(reported):
         assert path.read_text().isascii(), path.name
 
 
-def test_theory_figures_that_are_there_are_not_drawn_again(tmp_path):
-    for label in theory_figures.CAPTIONS:
-        for suffix in (".png", ".pdf"):
-            (tmp_path / f"{label}{suffix}").write_bytes(b"picture")
-    with theory_figures.drawing(tmp_path) as drawing:
-        assert drawing.process is None
-        assert set(drawing.finish()) == set(theory_figures.CAPTIONS)
-    (tmp_path / f"{label}.pdf").unlink()
-    with theory_figures.drawing(tmp_path) as drawing:
-        assert drawing.process is not None
+def test_a_theory_that_is_there_is_not_made_again(tmp_path):
+    for label in theory.FIGURES:
+        for form in FORMS:
+            (tmp_path / f"{label}.{form}").write_text("<svg/>")
+    (tmp_path / "proofs.json").write_text(json.dumps(PROOFS))
+    with theory.proving(tmp_path) as proving:
+        assert proving.process is None
+        figures, tables = proving.finish()
+    assert set(figures) == set(theory.FIGURES)
+    assert tables[theory.CLAIMS].finding == (
+        "3 checks of 2 claims: all hold; 1 with a sharper bound, by a factor of up to 4.0."
+    )
+    assert tables[theory.CLAIMS].grids[0].rows[0][:4] == ["ℓ ≤ M", "holds", "×4.00", "2"]
+    (tmp_path / "proofs.json").unlink()
+    with theory.proving(tmp_path) as proving:
+        assert proving.process is not None
+
+
+def test_a_claim_that_fails_is_named(tmp_path):
+    failed = PROOFS["checks"][1] | {"holds": False}
+    table = theory.claims_table(PROOFS | {"checks": [*PROOFS["checks"], failed]}, tmp_path)
+    assert "these fail: ℓ ≤ M;" in table.finding
 
 
 def test_no_process_is_left_behind(tmp_path):
-    with pytest.raises(KeyboardInterrupt), theory_figures.drawing(tmp_path) as drawing:
+    with pytest.raises(KeyboardInterrupt), theory.proving(tmp_path) as proving:
         raise KeyboardInterrupt
-    assert drawing.process.poll() is not None
+    assert proving.process.poll() is not None

@@ -1,0 +1,156 @@
+"""The theory: figures and checked claims, made by `python -m proofs_numeric` in its own process.
+
+It needs float64 from the start, which training must not have. It runs while the experiments are
+trained, and not at all where its files are there already.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments.report.item_files import Table, write_grids
+from experiments.report.paper_figures import Figure
+from experiments.tables.grid import Grid
+from experiments.tables.latex import to_latex_figure
+from pgeom.frontend import processes
+from pgeom.frontend.figure_style import FORMS
+from pgeom.frontend.writing import write_text
+
+COMMAND = "python -m proofs_numeric --figures results/report --out results/report"
+PROOFS = "proofs"  # what the claims are written to, as JSON and Markdown
+CLAIMS = "theory-claims"
+Sharpness = dict[str, float]
+"""Of each claim with two bounds, the median of the sharper one over the paper's."""
+
+
+def curvature(sharpness: Sharpness) -> str:
+    ratio = sharpness.get("curvature: HPG: λ(ΠHΠ) ≤ M_T ≤ M")
+    text = (
+        "Along the simplex, all that a divergence sees, every sampled curvature lies within bounds"
+    )
+    return f"{text}; the upper one is {ratio:.2f} of the paper's." if ratio else f"{text}."
+
+
+def displacement(sharpness: Sharpness) -> str:
+    ratio = sharpness.get("displacement: ‖p*−η‖ ≤ √2β/m")
+    text = "The APMS target moves less than both bounds of Theorem 4 allow, and not at all as β → 0"
+    return f"{text}; the cone bound is {1 / ratio:.0f} times sharper." if ratio else f"{text}."
+
+
+def binary(sharpness: Sharpness) -> str:
+    ratio = sharpness.get("contamination: score: D(η,η̃) ≤ M_T ε²")
+    text = (
+        "Bregman scores of bounded curvature are bounded, and so are their gradients; CE is neither"
+    )
+    tail = f". The ε² bound on contamination is {ratio:.2f} of the generic one" if ratio else ""
+    return f"{text}{tail}."
+
+
+def regret(sharpness: Sharpness) -> str:
+    ratio = sharpness.get("regret: D ≤ ½M‖η−p‖²")
+    text = "CAPM's matrix is positive definite; HPG's regret stays between its quadratic bounds"
+    return f"{text}, the upper {ratio:.2f} of the paper's." if ratio else f"{text}."
+
+
+class Drawn(NamedTuple):
+    """A figure that `proofs_numeric` draws: its heading, and what it shows."""
+
+    heading: str
+    finding: Callable[[Sharpness], str]
+
+
+FIGURES = {
+    "hpg-curvature": Drawn("The curvature of HPG, and its bounds", curvature),
+    "apms-displacement": Drawn("How far APMS moves its target", displacement),
+    "supp-theory-binary": Drawn("Two classes: loss, gradient and contamination", binary),
+    "supp-theory-spectrum-regret": Drawn("CAPM's spectrum and HPG's regret", regret),
+}
+
+
+class Proving(NamedTuple):
+    """A process that checks and draws into a folder, or None where all is there."""
+
+    process: subprocess.Popen | None
+    folder: Path
+
+    def finish(self) -> tuple[dict[str, Figure], dict[str, Table]]:
+        """Wait for the process; the figures and the table of claims that are there then."""
+        if self.process is not None:
+            self.process.wait()
+        proofs = read_proofs(self.folder)
+        sharpness = proofs["median_sharp_to_paper"] if proofs else {}
+        figures = {}
+        for label, drawn in FIGURES.items():
+            picture, finding = self.folder / f"{label}.svg", drawn.finding(sharpness)
+            if picture.exists():
+                figures[label] = Figure(drawn.heading, finding, picture, COMMAND)
+                write_text(self.folder / f"fig-{label}.tex", to_latex_figure(label, finding))
+        return figures, {CLAIMS: claims_table(proofs, self.folder)} if proofs else {}
+
+
+@contextmanager
+def proving(out: Path) -> Generator[Proving, None, None]:
+    """Make what is missing, in the background; whatever happens, no process is left behind."""
+    files = [out / f"{label}.{form}" for label in FIGURES for form in FORMS]
+    if all(file.exists() for file in (*files, out / f"{PROOFS}.json")):
+        yield Proving(None, out)
+        return
+    command = [sys.executable, "-m", "proofs_numeric", "--figures", str(out), "--out", str(out)]
+    with processes.background(command) as process:
+        yield Proving(process, out)
+
+
+def read_proofs(folder: Path) -> dict[str, Any] | None:
+    """What `proofs_numeric --out` wrote, if it did."""
+    path = folder / f"{PROOFS}.json"
+    return json.loads(path.read_text("utf-8")) if path.exists() else None
+
+
+def claims_table(proofs: dict[str, Any], out: Path) -> Table:
+    """Every claim with its verdict, and how much sharper a bound is than the paper's."""
+    claims: dict[tuple[str, str], list[dict]] = {}
+    for check in proofs["checks"]:
+        claims.setdefault((check["group"], check["claim"]), []).append(check)
+    sharpness = proofs["median_sharp_to_paper"]
+    rows = []
+    for (group, claim), checks in claims.items():
+        ratio = sharpness.get(f"{group}: {claim}")
+        rows.append(
+            [
+                claim,
+                "holds" if all(check["holds"] for check in checks) else "FAILS",
+                f"×{sharper(ratio):.2f}" if ratio else "–",
+                str(len(checks)),
+                group.replace("_", " "),
+                checks[0]["paper_label"],
+            ]
+        )
+    header = ["Claim", "Verdict", "Sharper", "Cases", "About", "Stated in"]
+    notes = ["sharper: by what factor, the median over cases; – where there is one bound"]
+    grid = Grid("the paper's theory, checked numerically", header, rows, set(), notes)
+    write_grids([grid], CLAIMS, out)
+    return Table("Does the theory hold?", _summary(proofs, rows), [grid], COMMAND, False)
+
+
+def sharper(ratio: float) -> float:
+    """By what factor a bound is sharper: a bound from below is so by being larger.
+
+    >>> sharper(0.25), sharper(4.0)
+    (4.0, 4.0)
+    """
+    return max(ratio, 1 / ratio)
+
+
+def _summary(proofs: dict[str, Any], rows: list[list[str]]) -> str:
+    failed = [row[0] for row in rows if row[1] != "holds"]
+    ratios = [sharper(ratio) for ratio in proofs["median_sharp_to_paper"].values() if ratio]
+    text = f"{len(proofs['checks']):,} checks of {len(rows)} claims: "
+    text += "all hold" if not failed else f"these fail: {', '.join(failed)}"
+    if not ratios:
+        return f"{text}."
+    count = sum(ratio > 1.005 for ratio in ratios)  # the others agree to two decimals
+    return f"{text}; {count} with a sharper bound, by a factor of up to {max(ratios):.1f}."

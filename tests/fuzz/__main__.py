@@ -65,8 +65,13 @@ def main(arguments: list[str] | None = None) -> int:
 def _verdict(error: Exception | None) -> str:
     if error is None:
         return "passed"
-    notes = "\n".join(getattr(error, "__notes__", ()))
-    return f"FAILED\n{type(error).__name__}: {error}\n{notes}"
+    found = error.exceptions if isinstance(error, ExceptionGroup) else [error]
+    return "\n".join(["FAILED", *map(_describe, found)])
+
+
+def _describe(error: BaseException) -> str:
+    """The error, and the example that raised it."""
+    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
 
 
 if __name__ == "__main__":

@@ -19,11 +19,14 @@ from hypothesis import strategies as st
 
 from experiments import (
     ablation,
+    answer,
     calibration,
     comparison,
+    known_truth,
     longtail,
     lr_sensitivity,
     noise,
+    replay,
     robustness,
     runtime,
 )
@@ -35,20 +38,25 @@ from proofs_numeric import __main__ as proofs, proof_figures
 
 EXPERIMENTS = (
     ablation,
+    answer,
     calibration,
     comparison,
+    known_truth,
     longtail,
     lr_sensitivity,
     noise,
+    replay,
     robustness,
     runtime,
 )
 COMMANDS = {module.__name__: module.main for module in EXPERIMENTS}
 COMMANDS |= {"experiments.report": report.main, "experiments.speed": speed.main}
 COMMANDS |= {"proofs_numeric": proofs.main, "proofs_numeric.proof_figures": proof_figures.main}
+POSITIONAL = {"run"}  # options that are given without their names
 WORK = (  # where a command that has accepted its options begins to work
     "experiments.engine.command.Command.train",
-    "experiments.report.theory_figures.drawing",
+    "experiments.engine.command.Command.train_in",
+    "experiments.report.theory.proving",
     "experiments.speed.__main__._measure",
     "proofs_numeric.runner.run",
     "proofs_numeric.user_generator.checks",
@@ -67,11 +75,16 @@ GOOD = {
     "validation": ["clean", "noisy"],
     "noise_map": ["0:1", "2:7"],
     "classes": ["2", "3", "10"],
+    "sizes": ["200", "1000"],
+    "stop_on": ["nll", "calibrated-nll", "accuracy", "none"],
     "only": ["regret", "margin"],
     "parts": ["growth", "kernels", "first"],
     "out": ["here", "here/there"],
     "figures": ["here"],
     "records": ["here"],
+    "run": ["3f2a", "0"],
+    "control_seeds": ["1", "20"],
+    "page": ["here.md"],
 }
 JUNK = ["", " ", "-1", "0", "1", "nan", "inf", "-inf", "1e400", "0x10", "٤", "1_000", "1,2,x"]
 JUNK += ["x" * 300, "a b", "-", "--", "=", ":", "a:b", "math:sqrt", "math:pi", "no.py:f", "\udcff"]
@@ -110,7 +123,7 @@ def inputs(draw, names=tuple(COMMANDS)):
     strange = st.sampled_from(["help", "version", "no_such"])
     usual = st.sampled_from(list(known))
     for option in draw(st.lists(st.one_of(usual, usual, usual, strange), max_size=4)):
-        words.append(f"--{option.replace('_', '-')}")
+        words += [] if option in POSITIONAL else [f"--{option.replace('_', '-')}"]
         if not known.get(option, True):
             words += draw(_values(option))
     stray = (

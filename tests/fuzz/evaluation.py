@@ -16,6 +16,9 @@ RANGES = {
     "balanced_accuracy": (0, 1),
     "brier": (0, 2),
     "ece": (0, 1),
+    "classwise_ece": (0, 1),
+    "debiased_ece": (0, 1),
+    "smooth_ece": (0, 1),
     "confidence": (0, 1),
     "bin_accuracy": (0, 1),
     "share": (0, 1),
@@ -76,6 +79,9 @@ def _program():
             "brier": metrics.brier(p, labels),
             "nll": metrics.nll(logits, labels),
             "temperature": pgeom.calibration.fit_temperature(logits, labels).temperature,
+            "classwise_ece": metrics.classwise_ece(p, labels),
+            "debiased_ece": metrics.debiased_ece(p, labels),
+            "smooth_ece": metrics.smooth_ece(p, labels),
             "confusion": metrics.confusion_matrix(p, labels),
         }
         for bins in BINS:

@@ -6,6 +6,7 @@ import pytest
 from tests.fuzz import arrays, commands, losses, scores
 from tests.fuzz.__main__ import TARGETS, main, run
 from tests.fuzz.arrays import Batch
+from tests.test_house import sources
 
 SHORT = dict.fromkeys(("losses", "scores", "evaluation"), arrays.FEW) | {"commands": commands.FEW}
 
@@ -17,6 +18,12 @@ def test_a_few_examples(name):
     if error is not None:
         raise error
     assert tried >= 25
+
+
+def test_every_command_is_among_them():
+    runs = {path for path, text in sources().items() if "    command_line.run(" in text}
+    names = {path.removesuffix(".py").removesuffix("/__main__").replace("/", ".") for path in runs}
+    assert names == set(commands.COMMANDS)
 
 
 def test_flags_are_told_from_options():
@@ -56,6 +63,19 @@ def test_a_negative_score_and_a_nan_would_be_seen(monkeypatch):
         )
         with pytest.raises(AssertionError, match="brier"):
             losses.check(batch)
+
+
+def test_every_failure_is_shown_with_its_example(monkeypatch, capsys):
+    def check(batch):
+        assert batch.labels[0] != 1, "the first"
+        if batch.labels[0] == 2:
+            raise KeyError("the second")
+
+    monkeypatch.setattr(scores, "check", check)
+    monkeypatch.setattr(scores, "inputs", lambda: arrays.probabilities(arrays.FEW))
+    assert main(["--only", "scores", "--examples", "200"]) == 1
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in ("the first", "the second", "labels=array([1"))
 
 
 def test_the_command_counts_and_fails(monkeypatch, capsys):

@@ -54,13 +54,12 @@ class Coverage:
         return self.known.get(test, {}).get("tests") != self._fingerprint(test)
 
     def _fingerprint(self, test: str) -> str:
-        """A hash of a test file and of what it may share with others."""
-        shared = [
-            file for file in (self.tree / test).parent.glob("*.py") if "test_" not in file.name
-        ]
-        shared = (
-            [] if test.startswith("pgeom") else sorted([*self.tree.glob("tests/*.py"), *shared])
+        """A hash of a test file and of what it may share with others, which are not tests."""
+        folders = (
+            [] if test.startswith("pgeom") else [self.tree / "tests", (self.tree / test).parent]
         )
+        files = [file for folder in folders for file in sorted(folder.glob("*.py"))]
+        shared = [file for file in files if not file.name.startswith("test_")]
         return _digest(*(file.read_text() for file in [*shared, self.tree / test]))
 
     def _measure(self, tests: list[str]) -> None:

@@ -15,14 +15,18 @@ from collections import defaultdict
 
 NOTEBOOK = "lines_that_ran"
 PROBE = f"__import__('builtins').__dict__.setdefault({NOTEBOOK!r}, set()).add(({{!r}}, {{}}))"
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 BLOCKS = ("body", "orelse", "finalbody")
 
 
 def with_probes(file: str, source: str) -> str:
-    """The source with a probe before every statement of its functions."""
+    """The source with a probe before every statement of its functions.
+
+    One that has none, only constants, has a probe at its end, which notes line 0.
+    """
 
     def visit(node: ast.AST, inside: bool) -> None:
-        inside = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        inside = inside or isinstance(node, FUNCTIONS)
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
         for block in BLOCKS:
@@ -31,6 +35,8 @@ def with_probes(file: str, source: str) -> str:
                 setattr(node, block, list(_probed(file, statements)))
 
     tree = ast.parse(source)
+    if not any(isinstance(node, FUNCTIONS) for node in ast.walk(tree)):
+        tree.body += ast.parse(PROBE.format(file, 0)).body
     visit(tree, inside=False)
     return ast.unparse(ast.fix_missing_locations(tree))
 

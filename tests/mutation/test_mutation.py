@@ -120,6 +120,17 @@ def test_what_the_tests_notice_is_killed_and_the_rest_survives(project, tmp_path
     assert [answer.outcome for answer in answers] == [KILLED] * 5 + [EQUIVALENT]
 
 
+def test_constants_of_a_module_without_functions_are_tested_too(project, tmp_path):
+    (project / "pgeom/geometry/limits.py").write_text("LIMIT = 2\n")
+    (project / "tests/geometry/test_limits.py").write_text(
+        "from pgeom.geometry.limits import LIMIT\n\n\ndef test_it():\n    assert LIMIT == 2\n"
+    )
+    mutants = find_mutants("pgeom/geometry/limits.py", "LIMIT = 2\n")
+    process = trial.Trial(project, tmp_path / "copy", tmp_path)
+    answers = trial.try_mutants(process, mutants, {}, float("inf"), io.StringIO())
+    assert [answer.outcome for answer in answers] == [KILLED] * 2
+
+
 def test_a_failing_test_is_told_before_anything_is_mutated(project, tmp_path):
     (project / "tests/geometry/test_parts.py").write_text(TESTS.replace("1.5", "1.6"))
     process = trial.Trial(project, tmp_path / "copy", tmp_path)

@@ -23,6 +23,8 @@ COMMANDS = {
     "robustness": ("experiments.robustness", *PAIR, *TINY),
     "lr_sensitivity": ("experiments.lr_sensitivity", "--dataset", "breast-cancer", *PAIR, *TINY),
     "ablation": ("experiments.ablation", *TINY),
+    "answer": ("experiments.answer", "--losses", "ce", "hpg", *TINY),
+    "known_truth": ("experiments.known_truth", "--sizes", "100", "200", *PAIR, *TINY),
     "runtime": ("experiments.runtime", *PAIR, *TINY),
     "report": ("experiments.report", *TINY),
     "proofs": ("proofs_numeric", "--only", "margin", "--classes", "3"),

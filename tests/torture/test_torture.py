@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.torture import commands, trials
+from tests.torture import commands, exits, trials
 from tests.torture.__main__ import main
 from tests.torture.damages import DAMAGES
 from tests.torture.trials import Bench
@@ -21,6 +21,12 @@ def test_damage_is_mended(bench):
 
 def test_a_killed_command_resumes(bench):
     assert trials.kill(commands.COMMANDS["noise"], "noise", bench) == []
+
+
+def test_a_process_that_is_gone_at_a_write_resumes(bench):
+    codes = []
+    assert trials.end_at_write(6, codes, bench) == []
+    assert codes == [exits.CODE]
 
 
 def test_two_writers_do_not_meet(bench):
@@ -52,6 +58,16 @@ def test_every_damage_changes_something(bench):
         assert commands.records(good) != before, name
         for path, data in files.items():
             path.write_bytes(data)
+
+
+def test_every_write_has_its_turn():
+    ends = trials.kinds()["ends at a write"]
+    numbers = []
+    for code in (exits.CODE, exits.CODE, 0):
+        number, codes = next(ends).args
+        numbers.append(number)
+        codes.append(code)
+    assert numbers == [0, 1, 2] and next(ends, None) is None
 
 
 def test_a_shortened_file_is_noticed(tmp_path):

@@ -13,10 +13,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture import commands
+from tests.torture import commands, exits
 from tests.torture.damages import DAMAGES
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -72,6 +73,21 @@ def kill(words: tuple[str, ...], name: str, bench: Bench) -> list[str]:
         time.sleep(bench.rng.uniform(0.02, 1.1) * whole)
         process.send_signal(sent)
         found += commands.faults(*commands.finish(process), allowed={0, ENDS[sent]})
+    found += commands.faults(*commands.run(words, out, bench.cache), allowed={0})
+    return found + bench.same(out, reference)
+
+
+def end_at_write(number: int, codes: list[int], bench: Bench) -> list[str]:
+    """A process that is gone at one of its writes, and then the whole command.
+
+    Its exit code is added to `codes`; it is 0 where the process has fewer writes.
+    """
+    words = commands.COMMANDS["noise"]
+    reference, out = bench.reference("noise", words), bench.fresh()
+    ending = ("tests.torture.exits", str(number), *words)
+    code, said = commands.run(ending, out, bench.cache)
+    codes.append(code)
+    found = commands.faults(code, said, allowed={0, exits.CODE})
     found += commands.faults(*commands.run(words, out, bench.cache), allowed={0})
     return found + bench.same(out, reference)
 
@@ -154,16 +170,26 @@ def _seconds(words: tuple[str, ...], name: str, bench: Bench) -> float:
 
 def kinds() -> dict[str, Iterator[Trial]]:
     """Trials of each kind, in turn, without end but for those of which there are only so many."""
-    noise = commands.COMMANDS["noise"]
+    noise, report = commands.COMMANDS["noise"], commands.COMMANDS["report"]
     surroundings = [(name, kind) for kind in SURROUNDINGS for name in commands.COMMANDS]
     races = [(kind, writers) for kind in WRITERS for writers in (2, 3)]
     return {
-        "kills of noise": _repeat([partial(kill, noise, "noise")]),
-        "kills of report": _repeat([partial(kill, commands.COMMANDS["report"], "report")]),
+        "kills of noise, two each": _repeat([partial(kill, noise, "noise")]),
+        "kills of report, two each": _repeat([partial(kill, report, "report")]),
+        "ends at a write": _at_every_write(),
         "writer races": _repeat([partial(race, *one) for one in races]),
         "damages": _repeat([partial(damage, name) for name in DAMAGES]),
         "surroundings": iter([partial(surround, *one) for one in surroundings]),
     }
+
+
+def _at_every_write() -> Iterator[Trial]:
+    """A trial for every write of the command, until it has come to its own end."""
+    codes: list[int] = []
+    for number in count():
+        if 0 in codes:
+            return
+        yield partial(end_at_write, number, codes)
 
 
 def _repeat(trials: list[Trial]) -> Iterator[Trial]:

@@ -1,5 +1,6 @@
 """What each part of the candidates does: `python -m experiments.ablation`."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
+from pgeom.frontend.errors import UsageError
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.spec import LossSpec
 
@@ -24,38 +26,55 @@ HPG = tuple(
     LOSSES["hpg"].variant(f"hpg-{ridges}", f"HPG, {ridges}", ridges=ridges)
     for ridges in (0, 2, 4, 8, 16)
 )
+OWN = "losses of your own"
 BETA0 = (0.0, 0.05, 0.1, 0.2, 0.5)
 APMS = tuple(LOSSES["apms"].variant(f"apms-{beta0:g}", f"APMS, {beta0:g}") for beta0 in BETA0)
 
 
-def main(out: Path = Path("results/ablation"), common: Common = DEFAULTS) -> None:
+def main(
+    dataset: str | None = None,
+    regimes: tuple[str, ...] = (),
+    out: Path = Path("results/ablation"),
+    common: Common = DEFAULTS,
+) -> None:
     """Take the candidates apart: CAPM's terms, HPG's ridges, APMS's initial coefficient.
 
     Args:
+        dataset: A name such as digits or wine, or the path of your own data; by default the
+            paper's: digits with symmetric-40, confusion clean and with pair-flip-40.
+        regimes: Of --dataset, such as clean or symmetric-40; its own by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
+    if regimes and dataset is None:
+        raise UsageError("--regimes needs --dataset here")
     command = Command(common, out)
-    studies = make_studies(common)
+    studies = make_studies(common, CELLS if dataset is None else {dataset: regimes})
     command.train(*studies)
     command.finish(lambda: show(studies, command))
 
 
-def families() -> dict[str, tuple[LossSpec, ...]]:
-    """The variants of each candidate."""
-    return {"CAPM terms": CAPM, "HPG ridges": HPG, "APMS β₀": APMS}
+def families(own: tuple[LossSpec, ...] = ()) -> dict[str, tuple[LossSpec, ...]]:
+    """The variants of each candidate, and the losses of the user's own, if there are any."""
+    variants = {"CAPM terms": CAPM, "HPG ridges": HPG, "APMS β₀": APMS}
+    return variants | ({OWN: own} if own else {})
 
 
-def make_studies(options: Options) -> list[Study]:
-    """One study per dataset for CAPM and HPG, and one per coefficient for APMS.
+def make_studies(
+    options: Options, cells: Mapping[str, tuple[str, ...]] | None = None
+) -> list[Study]:
+    """One study per dataset for CAPM, HPG and own losses, and one per coefficient for APMS.
 
     The coefficient is data of a member: one small program serves all of them.
+
+    Args:
+      options: of the command.
+      cells: the regimes of each dataset, by default the paper's.
     """
-    options.refuse_own_losses("experiments.ablation")
     studies = []
-    for dataset, regimes in CELLS.items():
-        base = make_study("ablation", options, dataset, regimes=regimes)
-        studies.append(replace(base, losses=(*CAPM, *HPG)))
+    for dataset, regimes in (CELLS if cells is None else cells).items():
+        base = make_study("ablation", options, dataset, regimes=regimes, losses=("ce",))
+        studies.append(replace(base, losses=(*CAPM, *HPG, *base.losses[1:])))
         for beta0, loss in zip(BETA0, APMS, strict=True):
             training = replace(base.training, beta0=beta0)
             studies.append(replace(base, losses=(loss,), training=training))
@@ -70,13 +89,13 @@ def read_places(studies: list[Study], folder: Path) -> pd.DataFrame:
     return frame.assign(place=frame["dataset"] + ", " + frame["regime"])
 
 
-def make_grids(frame: pd.DataFrame) -> list:
-    """One table per candidate."""
+def make_grids(frame: pd.DataFrame, own: tuple[LossSpec, ...] = ()) -> list:
+    """One table per candidate, and one of the user's own losses."""
     from experiments.tables.summary import crossed
 
     return [
-        crossed(frame, variants, f"ablation of {family}", "accuracy")
-        for family, variants in families().items()
+        crossed(frame, variants, family if family == OWN else f"ablation of {family}", "accuracy")
+        for family, variants in families(own).items()
     ]
 
 
@@ -88,8 +107,9 @@ def show(studies: list[Study], command: Command) -> list[Path]:
 
     frame, page = read_places(studies, command.out), command.out / "tables-ablation.md"
     summary = summarise(frame, ("accuracy", "nll"), by=("place", "loss"))
-    drawn = figures.ablations(frame, families(), command.out / "ablations")
-    publish(make_grids(frame), summary, page, command.console, command.json)
+    own = studies[0].losses[len(CAPM) + len(HPG) :]
+    drawn = figures.ablations(frame, families(own), command.out / "ablations")
+    publish(make_grids(frame, own), summary, page, command.console, command.json)
     return [page, *drawn]
 
 

@@ -22,7 +22,8 @@ def main(
 
     Args:
         dataset: digits, breast-cancer, confusion, long-tail, wine, mnist1d or fashion-mnist, or
-            the path of a .npz file with arrays X and y, or of a .csv or .parquet file.
+            the path of a .npz file with arrays X and y, of a .csv or .parquet file, or of a folder
+            with IDX files.
         regimes: Such as clean, symmetric-40, pair-flip-40, asymmetric-40, instance-40 or
             long-tail-30; the dataset's own by default.
         losses: Names such as ce or hpg; all thirteen by default.

@@ -1,5 +1,7 @@
 """Recompute one recorded run: `python -m experiments.replay 3f2a --out results/noise`."""
 
+import json as json_format
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -8,10 +10,11 @@ import tyro
 from experiments import robustness
 from experiments.engine import devices
 from experiments.engine.jobs import Machine
-from experiments.engine.rebuild import find_record, rebuild_study
+from experiments.engine.rebuild import find_record, name_files, rebuild_study
 from experiments.engine.recompute import Comparison, recompute
 from experiments.engine.records import Store
-from pgeom.frontend import command_line
+from pgeom.frontend import command_line, output
+from pgeom.frontend.errors import UsageError
 from pgeom.frontend.numbers import count
 
 MEASURES = {robustness.PERTURBATIONS.name: robustness.PERTURBATIONS}
@@ -20,20 +23,28 @@ MEASURES = {robustness.PERTURBATIONS.name: robustness.PERTURBATIONS}
 def main(
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
     out: Path = Path("results/noise"),
+    trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
 ) -> int:
     """Train a recorded run again and compare every value; exit code 1 if one differs.
 
-    Everything is taken from the record and the manifest beside it. What was named by a path is read
-    again from there. Nothing in the folder is changed.
+    Everything is taken from the record and the manifest beside it, and nothing in the folder is
+    changed.
 
     Args:
         run: The identity of the run, or the beginning of it, as in records.jsonl.
         out: The folder of the record.
+        trust: Read the files that the record names and run their code.
+        json: Print what differs as JSON, and nothing else, on stdout.
     """
     store = Store(out)
     record = find_record(store, run)
+    named = name_files(record, store.manifest)
+    if named and not trust:
+        files = ", ".join(map(repr, named))
+        raise UsageError(f"the record names {files}: give --trust to read it and to run its code")
     available = devices.prepare_devices(None)
-    console = command_line.make_console()
+    console = command_line.make_console(stderr=json)
     study = rebuild_study(record, store.manifest, MEASURES)
     console.print(
         f"{record['identity']}: {record['dataset']}, {record['regime']}, seed {record['seed']}, "
@@ -44,6 +55,8 @@ def main(
     found = recompute(study, store, machine)
     for line in describe_comparison(found):
         console.print(line, soft_wrap=True)
+    if json:
+        print(to_json(record["identity"], found), file=output.results())
     return 1 if found.values else 0
 
 
@@ -56,6 +69,16 @@ def describe_comparison(found: Comparison) -> list[str]:
         *map(str, found.values),
         f"logits: differ by at most {found.logits:.2g}",
     ]
+
+
+def to_json(identity: str, found: Comparison) -> str:
+    """What differs, for programs."""
+    differences = {
+        kind: [one._asdict() for one in getattr(found, kind)] for kind in ("values", "accompanying")
+    }
+    logits = None if math.isnan(found.logits) else found.logits
+    everything = {"identity": identity, "fields": found.fields, "logits": logits, **differences}
+    return json_format.dumps(everything, ensure_ascii=False)
 
 
 if __name__ == "__main__":

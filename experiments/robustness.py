@@ -1,8 +1,9 @@
 """Clean-trained models under corrupted and attacked inputs: `python -m experiments.robustness`.
 
 Perturbations act on pixels in [0, 1], before standardisation, and are the same for all losses of
-a seed where they do not look at the model. The attacks maximise cross-entropy against each model:
-probes of local sensitivity, no certificates.
+a seed where they do not look at the model. FGSM and PGD maximise cross-entropy against each model;
+APGD maximises a ratio of logit differences, by which a saturated model does not look robust. All
+are probes of local sensitivity, no certificates.
 """
 
 from dataclasses import replace
@@ -25,9 +26,12 @@ NATURAL = {
     "gaussian_0.2": "Gauss .2 ↑",
     "salt_and_pepper_0.1": "S&P .1 ↑",
 }
-FGSM = {"fgsm_0.05": "FGSM .05 ↑", "fgsm_0.1": "FGSM .1 ↑", "fgsm_0.2": "FGSM .2 ↑"}
-PGD = {"pgd_0.1": "PGD .1 ↑", "pgd_0.2": "PGD .2 ↑"}
-ATTACKS = {**FGSM, **PGD}
+RADII = ("0.05", "0.1", "0.2")
+FGSM, PGD, APGD = (
+    {f"{name.lower()}_{radius}": f"{name} {radius.removeprefix('0')} ↑" for radius in RADII}
+    for name in ("FGSM", "PGD", "APGD")
+)
+ATTACKS = {**FGSM, **PGD, **APGD}
 
 
 def main(
@@ -82,7 +86,8 @@ PERTURBATIONS = Measure("perturbations", probe)
 
 def _perturbed(model, pixels, labels, key) -> dict[str, jax.Array]:
     """The test pixels under every perturbation of the protocol."""
-    keys = dict(zip((*NATURAL, *ATTACKS), jax.random.split(key, 9), strict=True))
+    names = (*NATURAL, *ATTACKS)
+    keys = dict(zip(names, jax.random.split(key, len(names)), strict=True))
     perturbed = {}
     for name in ("gaussian_0.1", "gaussian_0.2"):
         perturbed[name] = perturbation.gaussian(keys[name], pixels, sigma=_level(name))
@@ -90,9 +95,14 @@ def _perturbed(model, pixels, labels, key) -> dict[str, jax.Array]:
     perturbed[name] = perturbation.salt_and_pepper(keys[name], pixels, fraction=_level(name))
     for name in FGSM:
         perturbed[name] = perturbation.fgsm(model, pixels, labels, epsilon=_level(name))
-    for name in PGD:
-        attack = (keys[name], model, pixels, labels)
-        perturbed[name] = perturbation.pgd(*attack, epsilon=_level(name))
+    for attack, names in ((perturbation.pgd, PGD), (perturbation.apgd, APGD)):
+
+        def reach(key, epsilon, attack=attack):
+            return attack(key, model, pixels, labels, epsilon=epsilon)
+
+        # one loop for all radii: each would be a compilation
+        radii, streams = jnp.array([*map(_level, names)]), jnp.stack([keys[name] for name in names])
+        perturbed |= dict(zip(names, jax.vmap(reach)(streams, radii), strict=True))
     return perturbed
 
 
@@ -107,7 +117,7 @@ def make_grids(frame) -> list:
     name = frame["dataset"].iloc[0]
     return [
         performance(frame, f"{name}, clean models: accuracy under {kind}", "clean", columns)
-        for kind, columns in (("corruption", NATURAL), ("FGSM", FGSM), ("PGD", PGD))
+        for kind, columns in (("corruption", NATURAL), ("FGSM", FGSM), ("PGD", PGD), ("APGD", APGD))
     ]
 
 
@@ -121,7 +131,7 @@ def show(study: Study, command: Command) -> list[Path]:
     frame, out = read_frame(study, command.out), command.out
     legend = figures.legend(study.losses)
     drawn = figures.natural_corruption(frame, legend, NATURAL, out / "natural-corruption")
-    drawn += figures.attacks(frame, legend, out / "attacks")
+    drawn += figures.attacks(frame, legend, RADII, out / "attacks")
     page, fields = out / "tables-robustness.md", (*NATURAL, *ATTACKS, "input_gradient_norm")
     publish(make_grids(frame), summarise(frame, fields), page, command.console, command.json)
     return [page, *drawn]

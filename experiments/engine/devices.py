@@ -41,7 +41,18 @@ def describe_device(count: int) -> dict[str, str | int]:
       count: how many devices are used.
     """
     kind = jax.local_devices()[0].device_kind
-    return {"kind": kind, "machine": platform.machine(), "count": count}
+    machine = {"machine": platform.machine(), "processor": processor_name()}
+    return {"kind": kind, **machine, "count": count}
+
+
+def processor_name() -> str:
+    """The name that the processor gives itself, or else its architecture."""
+    with suppress(OSError, UnicodeError), open("/proc/cpuinfo", encoding="utf-8") as lines:
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name.strip() == "model name" and value.strip():
+                return value.strip()
+    return platform.processor() or platform.machine()
 
 
 def join_processes(devices: int | None) -> None:

@@ -157,7 +157,8 @@ def plan_setups(job: Job, machine: Machine, sizes: Sizes) -> list[Setup]:
     """
     study, batched = job.study, jax.default_backend() != "cpu"
     training, devices = study.training, 1 if study.timed else machine.devices
-    setup = Setup(study.model, study.losses, training.batch_size, training.optimiser, devices)
+    compiled = (study.model, study.losses, training.batch_size, training.optimiser)
+    setup = Setup(*compiled, devices, stop_on=training.stop_on)
     if study.timed:
         return [replace(setup, losses=(loss,)) for loss in study.losses]
     local = min(devices, jax.local_device_count())

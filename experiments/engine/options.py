@@ -20,6 +20,7 @@ from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec
+from pgeom.training.criteria import StopOn
 from pgeom.training.settings import Training
 
 SEEDS = 5
@@ -39,6 +40,9 @@ class Options:
     """Examples per optimiser step; the last batch of an epoch has what is left."""
     learning_rate: float = Training.learning_rate
     """Of AdamW."""
+    stop_on: StopOn = Training.stop_on
+    """What makes a validation epoch the best one, by which runs stop early and are kept: the NLL,
+    the NLL at its best temperature, or the accuracy; none trains to the end and keeps that."""
     generators: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE:NAME…")] = ()
     """Convex functions F(p) of your own to train the scores of, as in my.py:cubic or
     package.module:cubic. The file is run."""
@@ -133,7 +137,9 @@ def make_study(
         seeds=seeds,
         losses=(*(known[loss] for loss in chosen), *own),
         model=make_model(options.model, data),
-        training=Training(options.epochs, options.batch_size, options.learning_rate),
+        training=Training(
+            options.epochs, options.batch_size, options.learning_rate, stop_on=options.stop_on
+        ),
         noisy_validation=options.validation == "noisy",
         sources=Sources(
             dataset={"name": dataset, "target": options.target, "impute": options.impute},

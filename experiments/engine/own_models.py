@@ -1,6 +1,5 @@
 """The model that a command line names: a built-in one, or a Flax module of the user's."""
 
-import math
 from typing import Any
 
 import flax.linen as nn
@@ -15,7 +14,6 @@ from pgeom.models.flax_module import FlaxModel, construct, refusal
 from pgeom.models.model import Model
 
 OPTION = "--model"
-SMALLEST_SQUARE = 8  # pixels a side, below which 4 or 9 features are no image
 
 
 def make_model(name: str, dataset: Dataset) -> Model:
@@ -25,22 +23,17 @@ def make_model(name: str, dataset: Dataset) -> Model:
       name: of `ARCHITECTURES`, or `FILE_OR_MODULE:NAME`.
       dataset: whose examples it takes.
     """
-    image = image_shape(dataset)
+    image = dataset.image_shape
     shape = image or (dataset.features.shape[1],)
     if ":" in name:
         return _load_module(name, shape, dataset.num_classes)
     choose("model", name, ARCHITECTURES)
     if name in IMAGES_ONLY and image is None:
-        raise UsageError(f"{OPTION} {name} needs images, and {dataset.name!r} has none")
+        raise UsageError(
+            f"{OPTION} {name} needs images, and {dataset.name!r} has none; images of a .npz file "
+            "are an array X[n, height, width]"
+        )
     return ARCHITECTURES[name](shape, dataset.num_classes)
-
-
-def image_shape(dataset: Dataset) -> tuple[int, ...] | None:
-    """The shape of an example, if it is an image: what the dataset says, or else a square."""
-    features = dataset.features.shape[1]
-    side = math.isqrt(features)
-    square = (side, side) if side**2 == features and side >= SMALLEST_SQUARE else None
-    return getattr(dataset, "image_shape", square)
 
 
 def _load_module(source: str, shape: tuple[int, ...], classes: int) -> FlaxModel:

@@ -19,6 +19,7 @@ from pgeom.frontend.errors import UsageError
 from pgeom.losses import catalogue
 from pgeom.losses.own import generator_loss, plain_loss
 from pgeom.losses.spec import LossSpec
+from pgeom.models.architectures import ARCHITECTURES
 from pgeom.training.early_stopping import Rule
 from pgeom.training.settings import Optimiser, Training
 
@@ -36,6 +37,19 @@ def find_record(store: Store, prefix: str) -> Record:
         some = ", ".join(found[:SHOWN]) + " …" * (len(found) > SHOWN)
         raise UsageError(f"{prefix!r} begins the identities of {len(found)} runs: {some}")
     return store.records[found[0]]
+
+
+def name_files(record: Record, manifest: Parts) -> list[str]:
+    """What the record names that is not built in: a file of data, and functions, whose code is run.
+
+    A folder of records may be anybody's, so nobody should find out too late.
+    """
+    dataset, model, loss = (
+        _described(manifest, part, record)["source"] for part in ("dataset", "model", "loss")
+    )
+    named = [dataset["name"]] if dataset and dataset["name"] not in datasets.BUILT_IN else []
+    named += [model] if model and model not in ARCHITECTURES else []
+    return named + list((loss or {}).values())
 
 
 def rebuild_study(record: Record, manifest: Parts, measures: Mapping[str, Measure]) -> Study:

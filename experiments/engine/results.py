@@ -28,13 +28,14 @@ class TestLogits(NamedTuple):
     logits: dict[str, Float[np.ndarray, "S n K"]]
 
 
-def read_frame(study: Study, folder: Path) -> pd.DataFrame:
+def read_frame(study: Study, folder: Path, store: Store | None = None) -> pd.DataFrame:
     """The recorded runs of a study, one row per run, in the order of regimes, losses, seeds.
 
     Whatever name a run was recorded under, it has the name and label of the study's loss. Damaged
-    lines are left out with a warning that names them.
+    lines are left out with a warning that names them. A `store` of the folder that is at hand saves
+    reading its records again.
     """
-    store, identity, rows = Store(folder), identify(study), []
+    store, identity, rows = store or Store(folder), identify(study), []
     records = store.records
     for flaw in describe_flaws(line for line in store.lines if line.flaw != TORN):
         warnings.warn(f"{folder / RECORDS}, {flaw}; left out", stacklevel=2)
@@ -51,7 +52,8 @@ def read_frame(study: Study, folder: Path) -> pd.DataFrame:
 
 def read_frames(studies: Sequence[Study], folder: Path) -> pd.DataFrame:
     """The runs of several studies; `study` tells them apart."""
-    frames = [read_frame(study, folder) for study in studies]
+    store = Store(folder)
+    frames = [read_frame(study, folder, store) for study in studies]
     return pd.concat([frame.astype({"regime": str, "loss": str}) for frame in frames]).reset_index(
         drop=True
     )

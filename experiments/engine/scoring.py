@@ -1,8 +1,13 @@
-"""From logits to a record: every metric of a run, raw and after temperature scaling."""
+"""From logits to a record: every metric of a run, raw and after temperature scaling.
+
+Calibrated means the softmax of the logits at the temperature fitted on the validation set, with the
+prior of `pgeom.calibration`; `plain_` is the fit without it, as in the paper. `last_` is the last
+epoch, all else the epoch that was kept.
+"""
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,33 +23,72 @@ from experiments.engine.study import Study
 from pgeom.evaluation import calibration, metrics
 from pgeom.training.trainer import Trained
 
+PRIOR = 1.0  # pseudo-examples of a uniform label, beside the validation set
+Scores = dict[str, Shaped[Array, " L"]]
+
+
+class Predictions(NamedTuple):
+    """The logits of the L runs of a member, and the labels, of its validation and test examples."""
+
+    validation: Float[Array, "L v K"]
+    validation_labels: Int[Array, " v"]
+    test: Float[Array, "L n K"]
+    labels: Int[Array, " n"]
+
 
 @cache
-def _program() -> Callable[..., dict[str, Shaped[Array, " L"]]]:
-    """One compiled program for the runs of a member: logits to metrics."""
+def _program() -> Callable[[Predictions, Predictions], Scores]:
+    """One compiled program for the runs of a member: from the logits of two epochs to metrics."""
 
-    def score(
-        validation: Float[Array, "L v K"],
-        validation_labels: Int[Array, " v"],
-        test: Float[Array, "L n K"],
-        labels: Int[Array, " n"],
-    ) -> dict[str, Shaped[Array, " L"]]:
-        probabilities = jax.nn.softmax(test)
-        fit = calibration.fit_temperature(validation, validation_labels)
-        calibrated = calibration.rescale(test, fit.temperature)
+    def score(best: Predictions, last: Predictions) -> Scores:
+        fit = calibration.fit_temperature(best.validation, best.validation_labels, prior=PRIOR)
+        plain = calibration.fit_temperature(best.validation, best.validation_labels)
+        last_fit = calibration.fit_temperature(last.validation, last.validation_labels, prior=PRIOR)
         return {
-            "accuracy": metrics.accuracy(probabilities, labels),
-            "balanced_accuracy": metrics.balanced_accuracy(probabilities, labels),
-            "nll": metrics.nll(test, labels),
-            "brier": metrics.brier(probabilities, labels),
-            "ece": metrics.ece(probabilities, labels),
+            **_raw(best),
+            **_calibration_errors(best),
             "temperature": fit.temperature,
             "temperature_at_bound": fit.at_bound,
-            "calibrated_nll": metrics.nll(calibrated, labels),
-            "calibrated_ece": metrics.ece(jax.nn.softmax(calibrated), labels),
+            **_calibrated(best, fit.temperature),
+            "plain_temperature": plain.temperature,
+            **_prefix("plain_", _calibrated(best, plain.temperature)),
+            **_prefix("last_", _raw(last)),
+            "last_calibrated_nll": _calibrated(last, last_fit.temperature)["calibrated_nll"],
         }
 
     return jax.jit(score)
+
+
+def _raw(predictions: Predictions) -> Scores:
+    probabilities, labels = jax.nn.softmax(predictions.test), predictions.labels
+    return {
+        "accuracy": metrics.accuracy(probabilities, labels),
+        "balanced_accuracy": metrics.balanced_accuracy(probabilities, labels),
+        "nll": metrics.nll(predictions.test, labels),
+        "brier": metrics.brier(probabilities, labels),
+        "ece": metrics.ece(probabilities, labels),
+    }
+
+
+def _calibration_errors(predictions: Predictions) -> Scores:
+    probabilities, labels = jax.nn.softmax(predictions.test), predictions.labels
+    return {
+        "classwise_ece": metrics.classwise_ece(probabilities, labels),
+        "smooth_ece": metrics.smooth_ece(probabilities, labels),
+        "debiased_ece": metrics.debiased_ece(probabilities, labels),
+    }
+
+
+def _calibrated(predictions: Predictions, temperature: Float[Array, " L"]) -> Scores:
+    scaled, labels = calibration.rescale(predictions.test, temperature), predictions.labels
+    return {
+        "calibrated_nll": metrics.nll(scaled, labels),
+        "calibrated_ece": metrics.ece(jax.nn.softmax(scaled), labels),
+    }
+
+
+def _prefix(word: str, scores: Scores) -> Scores:
+    return {f"{word}{name}": values for name, values in scores.items()}
 
 
 def make_records(
@@ -63,8 +107,7 @@ def make_records(
       trained: all L runs of the cell.
       extra_fields: of the study's measure.
     """
-    cut = len(prepared.split.validation.labels)
-    scores = _scores(prepared, jnp.asarray(trained.logits), cut)
+    cut, scores = len(prepared.split.validation.labels), _scores(prepared, trained)
     shared = {
         "dataset": study.dataset.name,
         "regime": str(prepared.cell.regime),
@@ -93,13 +136,14 @@ def make_records(
     return records, arrays
 
 
-def _scores(
-    prepared: PreparedCell, logits: Float[Array, "L m K"], cut: int
-) -> dict[str, Shaped[np.ndarray, " L"]]:
-    split = prepared.split
-    scores = _program()(
-        logits[:, :cut], split.validation.labels, logits[:, cut:], split.test.labels
-    )
+def _scores(prepared: PreparedCell, trained: Trained) -> dict[str, Shaped[np.ndarray, " L"]]:
+    split, cut = prepared.split, len(prepared.split.validation.labels)
+
+    def predictions(logits: Float[np.ndarray, "L m K"]) -> Predictions:
+        held_out = jnp.asarray(logits[:, :cut]), jnp.asarray(split.validation.labels)
+        return Predictions(*held_out, jnp.asarray(logits[:, cut:]), jnp.asarray(split.test.labels))
+
+    scores = _program()(predictions(trained.logits), predictions(trained.last_logits))
     return jax.tree.map(np.asarray, scores)
 
 

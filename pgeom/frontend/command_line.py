@@ -5,9 +5,11 @@ def main(dataset: str = "digits") -> None: ...
 run(main, "experiments.noise", example="--dataset digits")  # python -m experiments.noise ...
 """
 
+import atexit
 import contextlib
 import inspect
 import io
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -53,6 +55,8 @@ def run(
       example: arguments that show how the command is used; `--help` opens with them.
       on_interrupt: what Ctrl-C prints.
     """
+    # figures open no window, and a wrong name would stop matplotlib after all the training
+    os.environ.pop("MPLBACKEND", None)
     watch = interrupts.Watch(on_interrupt)
     try:
         with watch:
@@ -63,6 +67,7 @@ def run(
         watch.end(watch.code)
     if code == INTERRUPTED:  # not by a signal, but by a user's function
         print(on_interrupt, file=sys.stderr)
+    atexit.register(output.close_results)  # last, and so called first
     sys.exit(code)
 
 

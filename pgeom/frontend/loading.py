@@ -72,7 +72,9 @@ def _module(source: str, option: str) -> ModuleType:
             return _execute(path) if is_path else importlib.import_module(source)
     except SystemExit as stop:
         raise UsageError(f"{option}: cannot import {source!r}: it calls sys.exit") from stop
-    except Exception as error:  # whatever a module may raise while it is imported
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a module may raise while it is imported
         raise UsageError(f"{option}: cannot import {source!r}: {one_line(error)}") from error
 
 

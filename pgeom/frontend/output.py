@@ -88,6 +88,20 @@ def results() -> Tolerant | None:
     return _RESULTS.get()
 
 
+def close_results() -> None:
+    """Flush standard output; what is printed after that goes to standard error, if there is one.
+
+    For the end of a process, where a user's module may still print.
+    """
+    stdout, stderr = 1, 2
+    with suppress(AttributeError, OSError, ValueError):  # it may be full, or closed
+        sys.stdout.flush()
+    try:
+        os.dup2(stderr, stdout)
+    except OSError:
+        _discard(sys.stdout)
+
+
 @contextmanager
 def _own_descriptor(out: Tolerant) -> Generator[None, None, None]:
     """Move `out` to a descriptor of its own, and let descriptor 1 be standard error meanwhile."""
@@ -112,7 +126,7 @@ def _own_descriptor(out: Tolerant) -> Generator[None, None, None]:
 def _descriptor(stream: Any) -> int | None:
     try:
         return stream.fileno()
-    except OSError:  # io.UnsupportedOperation is one
+    except (AttributeError, OSError, ValueError):  # None, or of Python alone, or closed
         return None
 
 

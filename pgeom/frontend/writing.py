@@ -7,6 +7,7 @@
 True
 """
 
+import fcntl
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,19 +36,41 @@ def write_file(path: Path, write: Callable[[BinaryIO], object], *, advice: str =
     part = path.with_name(path.name + PART)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(part, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+        with _open_alone(part) as file:
+            try:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(part, path)
+            except OSError:
+                with suppress(OSError):
+                    part.unlink()
+                raise
     except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
         reason = error.strerror or type(error).__name__
         raise UsageError(
             f"cannot write {str(path)!r}: {reason}{advice and '; '}{advice}"
         ) from error
     return path
+
+
+def _open_alone(path: Path) -> BinaryIO:
+    """The file, open and empty, when nobody else is writing to it any more."""
+    while True:
+        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), "wb")
+        with suppress(OSError):  # as where a network has no locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if _is_at(path, file):
+            file.truncate()
+            return file
+        file.close()  # it has been put in its place by who wrote it
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def write_text(path: Path, text: str) -> Path:

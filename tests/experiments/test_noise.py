@@ -18,7 +18,11 @@ from tests.experiments.conftest import LOSSES, ONE, THREE, TINY
 
 FIELDS = {
     *("dataset", "regime", "loss", "seed", "accuracy", "balanced_accuracy", "nll", "brier", "ece"),
-    *("temperature", "calibrated_nll", "calibrated_ece", "best_epoch", "stopped_epoch"),
+    *("temperature", "temperature_at_bound", "calibrated_nll", "calibrated_ece"),
+    *("plain_temperature", "plain_calibrated_nll", "plain_calibrated_ece"),
+    *("classwise_ece", "smooth_ece", "debiased_ece", "best_epoch", "stopped_epoch"),
+    *(f"last_{name}" for name in ("accuracy", "balanced_accuracy", "nll", "brier", "ece")),
+    "last_calibrated_nll",
     *("realised_noise_rate", "noise_transition", "diverged_epoch", "identity", "label"),
     *("made_from", "versions", "device", "logits_file", "logits_checksum", "checksum"),
 }
@@ -59,7 +63,9 @@ def test_tables_and_figures_are_written(finished):
     assert {"tables-breast-cancer.md", "noise-accuracy-breast-cancer.png"} <= names
     assert {f"reliability-breast-cancer-symmetric-40.{kind}" for kind in ("png", "pdf")} <= names
     page = (finished / "tables-breast-cancer.md").read_text()
-    assert "3 pairs at best 0.25, so the comparison is descriptive" in page
+    assert (
+        "3 pairs at best 0.25, Holm-corrected over 2 0.5, so the comparison is descriptive" in page
+    )
     assert page.count("| GCE |") == 4 and "**" in page
 
 

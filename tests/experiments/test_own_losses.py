@@ -3,18 +3,28 @@
 import json
 
 import jax.numpy as jnp
+import numpy as np
+import pandas as pd
 import pytest
 
 from experiments import ablation, comparison, noise
 from experiments.engine import own_losses
+from experiments.engine.command import Command
 from experiments.engine.options import Options
+from experiments.engine.study import Study
+from pgeom.data.dataset import from_arrays
+from pgeom.data.regimes import Regime
 from pgeom.frontend.errors import UsageError
 from pgeom.losses import catalogue
 from pgeom.losses.own import generator_loss
+from pgeom.models.flax_module import FlaxModel
+from pgeom.training.settings import Training
+from tests.models import modules
 
 FILE = """
 import jax
 import jax.numpy as jnp
+from tests.models.modules import Net
 
 def cubic(p):
     return jnp.sum(p**3)
@@ -80,6 +90,36 @@ def test_its_runs_are_those_of_the_loss_built_in_python(mine, tmp_path, monkeypa
     assert "0 runs trained, 4 reused" in " ".join(capsys.readouterr().out.split())
 
 
+def test_file_data_and_model_at_once_give_the_runs_of_python(mine, tmp_path):
+    rng = np.random.default_rng(0)
+    job = rng.choice(["cook", "nurse", "飛行士"], 90)
+    table = {"pay": rng.normal(size=90) + (job == "cook"), "city": rng.choice(["Rome", "Oslo"], 90)}
+    pd.DataFrame({**table, "job": job}).to_csv(tmp_path / "people.csv", index=False)
+    with_it = options(generators=(f"{mine}:cubic",), model=f"{mine}:Net", target="job")
+    settings = {"dataset": str(tmp_path / "people.csv"), "regimes": ("clean", "instance-40")}
+    noise.main(**settings, losses=("ce",), out=tmp_path / "out", common=with_it)
+
+    hot = np.stack([table["city"] == "Oslo", table["city"] == "Rome"], axis=1)
+    numbers = np.column_stack([table["pay"], hot])
+    classes, labels = np.unique(job, return_inverse=True)
+    study = Study(
+        "python",
+        from_arrays("people", numbers, labels, classes=tuple(map(str, classes))),
+        tuple(map(Regime.parse, settings["regimes"])),
+        seeds=(0, 1),
+        losses=(generator_loss(lambda q: (q**3).sum(), "mine"),),
+        model=FlaxModel(modules.Net(3), (3,), 3),
+        training=Training(epochs=2),
+    )
+    Command(options(), tmp_path / "python").train(study)
+    measured = ("regime", "seed", "accuracy", "nll", "brier", "ece", "validation_nll")
+    of_file, of_python = (
+        [[one[name] for name in measured] for one in lines(tmp_path / out) if one["loss"] != "ce"]
+        for out in ("out", "python")
+    )
+    assert len(of_file) == 4 and of_file == of_python
+
+
 def test_without_matching_it_is_another_loss(mine, tmp_path):
     for no_match in (False, True):
         own = options(generators=(f"{mine}:cubic",), no_match=no_match)
@@ -115,7 +155,18 @@ def test_bad_input_is_one_line_and_writes_nothing(case, mine, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("command", [ablation, comparison])
-def test_commands_of_given_losses_refuse_others(command, mine, tmp_path):
+def test_a_command_of_given_losses_refuses_others(mine, tmp_path):
     with pytest.raises(UsageError, match="trains given losses"):
-        command.main(out=tmp_path / "out", common=options(generators=(f"{mine}:cubic",)))
+        comparison.main(out=tmp_path / "out", common=options(generators=(f"{mine}:cubic",)))
+
+
+def test_an_ablation_takes_other_losses_and_data(mine, tmp_path, tiny_ablation):
+    own, out = options(generators=(f"{mine}:cubic",)), tmp_path / "out"
+    regimes = ("clean", "symmetric-20", "symmetric-40", "pair-flip-40")
+    ablation.main(dataset="wine", regimes=regimes, out=out, common=own)
+    page = (out / "tables-ablation.md").read_text()
+    assert page.count("| Variant | wine, clean | wine, symmetric-20 |") == 4
+    assert "## losses of your own" in page and page.count("| cubic |") == 1
+    assert {record["loss"] for record in lines(out)} == {"capm", "hpg-0", "apms-0.2", "cubic"}
+    with pytest.raises(UsageError, match="--regimes needs --dataset"):
+        ablation.main(regimes=("clean",), out=tmp_path / "none", common=options())

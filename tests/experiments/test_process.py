@@ -33,6 +33,7 @@ HOSTILE = {
     "JAX_NUMPY_RANK_PROMOTION": "raise",
     "JAX_DEBUG_NANS": "1",
     "JAX_DISABLE_JIT": "1",
+    "MPLBACKEND": "no such",
 }
 NO_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "COLUMNS": "40"}
 

@@ -7,7 +7,9 @@ import pytest
 
 from experiments import replay
 from experiments.engine.lines import encode
+from experiments.engine.manifest import encode_manifest
 from experiments.engine.records import Store
+from pgeom.frontend.errors import UsageError
 
 
 def rewrite(folder, identity, **changes):
@@ -64,5 +66,23 @@ def test_what_differs_is_named(folder, capsys):
 def test_other_versions_and_devices_alone_are_named_and_no_failure(folder, capsys):
     identity, record = next(iter(Store(folder).records.items()))
     rewrite(folder, identity, device={**record["device"], "machine": "pdp11"})
-    assert replay.main(identity, out=folder) == 0
-    assert "device.machine: recorded 'pdp11', now" in capsys.readouterr().out
+    assert replay.main(identity, out=folder, json=True) == 0
+    printed = capsys.readouterr()
+    assert "device.machine: recorded 'pdp11', now" in printed.err
+    found = json.loads(printed.out)
+    assert (found["identity"], found["values"], found["logits"]) == (identity, [], 0.0)
+    assert [(one["field"], one["recorded"]) for one in found["accompanying"]] == [
+        ("device.machine", "pdp11")
+    ]
+
+
+def test_no_file_that_a_record_names_is_read_or_run_untrusted(folder, tmp_path):
+    identity, record = next(iter(Store(folder).records.items()))
+    manifest = Store(folder).manifest
+    manifest["model"][record["made_from"]["model"]]["source"] = f"{tmp_path}/evil.py:Net"
+    (folder / "manifest.json").write_bytes(encode_manifest(manifest))
+    (tmp_path / "evil.py").write_text("raise SystemError('it was run')")
+    with pytest.raises(UsageError, match=r"the record names '.*/evil\.py:Net': give --trust"):
+        replay.main(identity, out=folder)
+    with pytest.raises(UsageError, match="it was run"):
+        replay.main(identity, out=folder, trust=True)

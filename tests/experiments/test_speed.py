@@ -148,7 +148,7 @@ def test_every_part_becomes_a_table(tmp_path, monkeypatch, capsys):
     assert "| diagnose Σp³, K = 3 | " in waited
     assert all(row["first"] > 0 and row["peak_gib"] > 0 for row in told["first"])
     written = {path.name for path in tmp_path.iterdir()}
-    assert written == {"speed.md", "speed.json", "growth.png", "growth.pdf"}
+    assert written == {"speed.md", "speed.json", "growth.png", "growth.pdf", "growth.svg"}
 
 
 def test_a_job_done_differently_is_told():
@@ -175,4 +175,4 @@ def test_the_figure_of_growth(tmp_path):
         for value in values
     ]
     paths = growth(pd.DataFrame(rows), tmp_path / "growth")
-    assert {path.suffix for path in paths} == {".png", ".pdf"}
+    assert {path.suffix for path in paths} == {".png", ".pdf", ".svg"}

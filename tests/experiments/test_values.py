@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +12,7 @@ from matplotlib.figure import Figure
 from experiments import noise
 from experiments.engine.options import Options
 from pgeom.data import datasets
+from pgeom.frontend import figure_style
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec, from_logits
 from pgeom.models import architectures
@@ -72,15 +72,18 @@ def values(monkeypatch):
 @pytest.fixture
 def legends(monkeypatch):
     """The texts in the legends of every figure that is saved."""
-    seen, save = [], Figure.savefig
+    seen, save, write = {}, Figure.savefig, figure_style.write_file
+
+    def named(path, written):
+        seen[path.name] = []
+        return write(path, written)
 
     def watched(self, target, **options):
-        texts = [
-            t.get_text() for axis in self.axes if (box := axis.get_legend()) for t in box.texts
-        ]
-        seen.append((Path(target.name).stem, texts))  # of a file that is not in place yet
+        boxes = [box for axis in self.axes if (box := axis.get_legend())] + self.legends
+        seen[list(seen)[-1]] += [text.get_text() for box in boxes for text in box.texts]
         save(self, target, **options)
 
+    monkeypatch.setattr(figure_style, "write_file", named)
     monkeypatch.setattr(Figure, "savefig", watched)
     return seen
 
@@ -99,12 +102,12 @@ def test_own_values_appear_everywhere_by_label(values, legends, tmp_path, capsys
         (tmp_path / "tables-blobs.md").read_text().partition("against CE")
     )
     assert performance.count(f"| {LABEL} |") == 2 and f"| {LABEL} |" in significance
-    assert {name for name, _ in legends} == {
+    assert set(legends) == {
         f"{stem}.{kind}"
         for stem in ("noise-accuracy-blobs", "reliability-blobs-symmetric-20")
-        for kind in ("png", "pdf")
+        for kind in figure_style.FORMS
     }
-    assert all(LABEL in texts for _, texts in legends)
+    assert all(LABEL in texts for texts in legends.values())
     assert LABEL in capsys.readouterr().out
 
 

@@ -150,7 +150,7 @@ def test_the_version_is_printed_whatever_else_is_asked(command):
 
 def commands():
     """The module and the example of every command of the project."""
-    root = Path(__file__).parents[2]
+    root = Path(command_line.__file__).parents[2]
     for file in sorted([*root.glob("experiments/**/*.py"), *root.glob("proofs_numeric/*.py")]):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "command_line.run":

@@ -5,10 +5,18 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import pgeom
 from pgeom.frontend import output
+
+PREPARED = f"""
+import os, sys, types
+pgeom = sys.modules["pgeom"] = types.ModuleType("pgeom")  # without JAX, which takes seconds
+pgeom.__path__ = ["{Path(pgeom.__file__).parent}"]
+"""
 
 
 @pytest.fixture
@@ -48,23 +56,43 @@ def test_results_and_the_rest_part_ways(capsys):
     assert output.results() is None
 
 
+def execute(code, closing):
+    """What a new Python prints, some of whose streams are closed."""
+    shell = f"exec {sys.executable} -c '{code}' {closing}"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("closing", ["", ">&-", "2>&-", ">&- 2>&-"])
 def test_descriptors_part_ways_too(closing):
     """What C++ prints is no result; and whatever is closed, nothing fails."""
-    code = """
-import os, sys, types
-pgeom = sys.modules["pgeom"] = types.ModuleType("pgeom")  # without JAX, which takes seconds
-pgeom.__path__ = ["pgeom"]
+    code = f"""{PREPARED}
 from pgeom.frontend import output
 with output.tolerant_streams() as out, output.for_results(out):
     os.write(1, b"native ")
     print("result", file=output.results())
     os.system("echo child >&1")
 """
-    shell = f"exec {sys.executable} -c '{code}' {closing}"
-    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
-    out, err = done.stdout, done.stderr
-    assert done.returncode == 0, err
+    out, err = execute(code, closing)
     assert out == ("" if ">&-" in closing.split() else "result\n")
     if not closing:
         assert err == "native child\n"
+
+
+@pytest.mark.parametrize("closing", ["", ">&-", "2>&-", ">&- 2>&-"])
+def test_what_is_printed_at_exit_is_no_result(closing):
+    code = f"""{PREPARED}
+import atexit
+from pgeom.frontend import command_line, output
+
+def main() -> None:
+    atexit.register(lambda: print("bye") or os.system("echo child"))
+    print("result", file=output.results())
+
+command_line.run(main, "example")
+"""
+    out, err = execute(code, closing)
+    assert out == ("" if ">&-" in closing.split() else "result\n")
+    if not closing:
+        assert sorted(err.split()) == ["bye", "child"]

@@ -1,6 +1,7 @@
 """Files are whole or as they were."""
 
 import errno
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -36,3 +37,26 @@ def test_a_path_below_a_file_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"^cannot write .*page.md'"):
         write_text(tmp_path / "file" / "page.md", "text")
+
+
+def test_writers_of_one_file_take_turns(tmp_path):
+    """As two commands do that draw the same figure: both succeed, and the file is always whole."""
+    path, texts = tmp_path / "page.md", [letter * 1000 for letter in "abcd"]
+
+    def write(text):
+        for _ in range(40):
+            write_file(path, lambda file: [file.write(half) for half in (text[:500], text[500:])])
+
+    with ThreadPoolExecutor(len(texts)) as executor:
+        writers = [executor.submit(write, text.encode()) for text in texts]
+        seen = {path.read_text() for _ in range(200) if path.exists()}
+        for writer in writers:
+            writer.result()
+    assert seen | {path.read_text()} <= set(texts)
+    assert [file.name for file in tmp_path.iterdir()] == ["page.md"]
+
+
+def test_what_a_killed_writer_left_is_not_in_the_way(tmp_path):
+    (tmp_path / "page.md.part").write_text("half of something longer")
+    assert write_text(tmp_path / "page.md", "whole").read_text() == "whole"
+    assert [file.name for file in tmp_path.iterdir()] == ["page.md"]

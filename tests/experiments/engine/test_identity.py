@@ -63,6 +63,7 @@ OTHER = {
     "epochs": with_training(epochs=44),
     "early stopping": with_training(stopping=Rule(12, 9)),
     "annealing": with_training(beta0=0.1),
+    "what to stop on": with_training(stop_on="accuracy"),
     "a feature": replace(BASE, dataset=edited_data()),
     "a label": replace(BASE, dataset=relabelled_data()),
     "name of the random streams": replace(

@@ -1,5 +1,7 @@
 """Models by the names they have on a command line."""
 
+from dataclasses import replace
+
 import pytest
 
 from experiments.engine import own_models
@@ -36,15 +38,13 @@ def test_a_module_of_ones_own_takes_images_if_there_are_any():
     assert own_models.make_model(own("Net"), CANCER) == own_models.make_model(own("Net"), CANCER)
 
 
-class Sequences:
-    """A dataset that says what its examples are."""
-
-    name, features, num_classes, image_shape = "sequences", DIGITS.features, 10, (64,)
-
-
-def test_a_dataset_knows_best_what_its_images_are(unchecked_annotations):
-    model = own_models.make_model("cnn", Sequences())
+def test_a_dataset_knows_best_what_its_images_are():
+    model = own_models.make_model("cnn", replace(DIGITS, image_shape=(64,)))
     assert isinstance(model, CNN) and model.image == (64,) and model.classes == 10
+    flat = replace(DIGITS, image_shape=None)
+    assert own_models.make_model(own("Net"), flat).input_shape == (64,), "no image, but a table"
+    with pytest.raises(UsageError, match=r"needs images, .* are an array X\[n, height, width\]$"):
+        own_models.make_model("cnn", flat)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from experiments.engine import own_losses
 from experiments.engine.identity import describe, identify
 from experiments.engine.manifest import decode_manifest, encode_manifest
 from experiments.engine.options import Options, make_study
-from experiments.engine.rebuild import find_record, rebuild_study
+from experiments.engine.rebuild import find_record, name_files, rebuild_study
 from experiments.engine.records import Store, versions
 from experiments.engine.study import Cell
 from experiments.replay import MEASURES
@@ -74,6 +74,7 @@ STUDIES = {
     "unmatched": lambda: small(generators=("mine.py:cubic",), no_match=True),
     "own loss": lambda: small(own_losses=("mine.py:squared",)),
     "cnn": lambda: make_study("test", Options(model="cnn"), "digits", **ONE),
+    "what to stop on": lambda: small(stop_on="calibrated-nll"),
     "own model": lambda: small(model="mine.py:Net"),
 }
 
@@ -103,6 +104,23 @@ def test_every_run_of_every_study_is_found_again(name):
         cell = Cell(again.regimes[0], again.seeds[0])
         assert identify(again).runs(cell) == [record["identity"]]
         assert [(one.name, one.label) for one in again.losses] == [(loss.name, loss.label)]
+
+
+NAMED = {
+    "file": ["pets.csv"],
+    "generator": ["mine.py:cubic"],
+    "unmatched": ["mine.py:cubic"],
+    "own loss": ["mine.py:squared"],
+    "own model": ["mine.py:Net"],
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_files_that_a_record_names_are_known_before_they_are_read(name, files):
+    record, manifest = recorded(STUDIES[name]())
+    (files / "mine.py").write_text("raise AssertionError('it was run')")
+    own_losses.load_once.cache_clear()
+    assert name_files(record, manifest) == NAMED.get(name, [])
 
 
 def edit(word, other):

@@ -2,9 +2,10 @@
 
 import ast
 from collections import defaultdict
+from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(str(find_spec("pgeom").origin)).parents[1]  # also where a wheel is installed
 TOPS = ("pgeom", "experiments", "proofs_numeric")
 LONGEST = 250  # lines of a file
 REPEATED = 12  # consecutive lines that are no coincidence

@@ -1,12 +1,11 @@
 """The rooms of the project import one way only."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-TOPS = ("pgeom", "experiments", "proofs_numeric")
+from tests.test_house import ROOT, TOPS
+
 COMMANDS = {f"experiments.{file.stem}" for file in ROOT.glob("experiments/[a-z]*.py")}
 
 CORE = {"pgeom.types", "pgeom.edge"}
@@ -32,7 +31,7 @@ ROOMS = {  # a room, the inner ones first, and what of the project it may import
     "pgeom/sklearn.py": MODELS | {"pgeom.training"},
     "pgeom/training": MODELS | {"pgeom.compilation"},
     "pgeom/data": CORE | {"pgeom.frontend"},
-    "pgeom/evaluation": CORE,
+    "pgeom/evaluation": GEOMETRY,
     "experiments/engine": {"pgeom"},
     "experiments/tables": READING,
     "experiments/figures": READING | {"experiments.tables"},
@@ -45,7 +44,9 @@ ROOMS = {  # a room, the inner ones first, and what of the project it may import
 }
 LIBRARIES = {  # a library, and the only places for it
     "sklearn": ("pgeom/data/", "pgeom/sklearn.py"),
-    "scipy": ("pgeom/evaluation/significance.py",),
+    "scipy": tuple(
+        f"pgeom/evaluation/{name}.py" for name in ("significance", "bootstrap", "paired", "ranks")
+    ),
     "matplotlib": (
         "experiments/figures/",
         "pgeom/frontend/figure_style.py",

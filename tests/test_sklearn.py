@@ -4,7 +4,9 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import partial
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,6 +80,10 @@ def own_brier(logits, labels):
     return pgeom.losses.brier(logits, labels)
 
 
+def own_focal(logits, labels, *, gamma):
+    return pgeom.losses.focal(logits, labels, gamma=gamma)
+
+
 @pytest.mark.parametrize(
     "loss", [pgeom.generators.squared_norm, own_brier, catalogue.LOSSES["brier"]]
 )
@@ -105,6 +111,38 @@ def test_folds_of_nearly_one_size_share_a_program(iris):
     for n in (130, 131, 132):
         ProperLossClassifier(**FAST).fit(X[:n], y[:n])
     assert compile_programs.cache_info().misses == before
+
+
+class Power:
+    """A generator that can be changed."""
+
+    def __init__(self, exponent):
+        self.exponent = exponent
+
+    def __call__(self, p):
+        return jnp.sum(p**self.exponent)
+
+
+@pytest.mark.parametrize(
+    "loss", [pgeom.generators.quadratic(np.diag([1.0, 2.0, 3.0])), partial(own_focal, gamma=2.0)]
+)
+def test_clones_share_a_program(iris, loss):
+    classifier = ProperLossClassifier(loss, **FAST).fit(*iris)
+    before = compile_programs.cache_info().misses
+    again = clone(classifier).fit(*iris)
+    assert compile_programs.cache_info().misses == before
+    np.testing.assert_array_equal(again.parameters_, classifier.parameters_)
+
+
+def test_a_loss_that_was_changed_is_another(iris):
+    loss = Power(2.0)
+    classifier = ProperLossClassifier(loss, **FAST)
+    before = proba(classifier, iris)
+    loss.exponent = 4.0
+    assert not np.allclose(proba(classifier, iris), before, atol=1e-4)
+    np.testing.assert_array_equal(
+        proba(classifier, iris), proba(ProperLossClassifier(Power(4.0), **FAST), iris)
+    )
 
 
 def test_early_stopping_keeps_the_best_epoch():

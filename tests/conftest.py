@@ -2,7 +2,9 @@
 
 import gc
 import os
+from pathlib import Path
 
+import hypothesis
 import jax
 import jaxtyping
 import pytest
@@ -18,6 +20,10 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_num_cpu_devices", 2)  # so that sharding is real wherever tests run
 
+# The same examples every time, however long each of them takes.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
+
 # Tests compile more than they run, and without fusion emitters XLA compiles in half the time. For
 # the versions known to have the flag, because others would stop at it.
 if jax.__version_info__[:2] == (0, 10):
@@ -26,6 +32,20 @@ jax.config.update("jax_disable_most_optimizations", True)
 # What tracing leaves is mostly kept: looking for garbage among it is a tenth of the time.
 gc.freeze()
 gc.set_threshold(100_000)
+
+# Linux gives a process 65,530 memory mappings, of which every compiled program takes several, and
+# a compiler that cannot have another one crashes.
+MAPPINGS = 25_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_memory_mappings():
+    """Forget compiled programs before there are too many of them."""
+    yield
+    mappings = Path("/proc/self/maps")
+    if mappings.exists() and len(mappings.read_bytes().splitlines()) > MAPPINGS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

@@ -35,7 +35,6 @@ def test_classes_are_numbered_in_sorted_order(values, classes, numbers):
 
 
 @given(st.lists(st.integers(-(10**6), 10**6) | st.integers(0, 3), min_size=1, max_size=40))
-@settings(deadline=None)
 def test_numbering_can_be_undone_and_keeps_the_order(values):
     encoded = encode_labels(pd.Series(values), "my.csv")
     assert [int(encoded.classes[label]) for label in encoded.labels] == values
@@ -45,7 +44,6 @@ def test_numbering_can_be_undone_and_keeps_the_order(values):
 
 
 @given(st.lists(st.text(max_size=3), min_size=1, max_size=30))
-@settings(deadline=None)
 def test_any_texts_are_classes(values):
     encoded = encode_labels(pd.Series(values, dtype=object), "my.csv")
     assert [encoded.classes[label] for label in encoded.labels] == values
@@ -160,7 +158,7 @@ columns = st.lists(
 
 
 @given(columns=columns, order=st.permutations(range(6)))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_order_of_the_rows_does_not_matter(columns, order):
     table = pd.DataFrame({f"c{k}": column for k, column in enumerate(columns)})
     made = encode_features(table, "t", impute=True, constant=True)
@@ -171,7 +169,6 @@ def test_the_order_of_the_rows_does_not_matter(columns, order):
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", None]), min_size=1, max_size=20))
-@settings(deadline=None)
 def test_exactly_one_feature_of_a_category_is_hot(values):
     made = encode_features(pd.DataFrame({"c": values}), "t", impute=True, constant=True)
     np.testing.assert_array_equal(made.features.sum(axis=1), 1)

@@ -36,7 +36,7 @@ def test_equals_scipys_exact_test_without_ties(n, shift):
     assert got.attainable == min(1, 2 / 2**n)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
 def test_equals_full_enumeration_with_ties_and_zeros(differences):
     got = significance.paired_wilcoxon(np.array(differences), np.zeros(len(differences), int))
@@ -45,7 +45,7 @@ def test_equals_full_enumeration_with_ties_and_zeros(differences):
     assert got.p_value == pytest.approx(p_value, rel=1e-12)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=7))
 def test_attainable_is_the_least_p_value_of_any_signs(differences):
     d = np.array(differences)

@@ -90,7 +90,7 @@ def test_the_tables_say_that_the_constants_were_fitted():
 def test_the_command_prints_every_cell(monkeypatch, tmp_path, capsys):
     runs = published.load_published()[["dataset", "regime", "loss"]].drop_duplicates()
     runs = runs.assign(**dict.fromkeys(set(published.load_published()["metric"]), 0.5))
-    monkeypatch.setattr(command.Command, "train", lambda *_, **__: None)
+    monkeypatch.setattr(command.Command, "train_in", lambda *_, **__: None)
     by_dataset = dict(list(runs.groupby("dataset")))
     read = lambda studies, _: by_dataset[studies[0].dataset.name]  # noqa: E731
     monkeypatch.setattr(results, "read_frames", read)

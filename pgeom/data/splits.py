@@ -97,6 +97,7 @@ class Split(NamedTuple):
 
 # Five of a class leave two for validation and test, one each; fewer may leave a part without it.
 SMALLEST_CLASS = 5
+SMALLEST_SCALE = 1e-19  # whose square float32 still has; a feature of less does not vary
 
 
 def split(dataset: Dataset, seed: SupportsIndex) -> RawSplit:
@@ -153,7 +154,8 @@ def standardise(raw: RawSplit) -> Split:
     """Standardise every partition by the moments of the training features.
 
     x ↦ (x − mean) / scale, with scale the population standard deviation, and 1 for a feature that
-    is constant on the training part. The paper does not state that every dataset is standardised.
+    is constant, to within 1e-19, on the training part. The paper does not state that every dataset
+    is standardised.
 
     NaN, which stands for a missing value, has no part in the moments and is replaced by the mean. A
     feature that no training example has is 0 everywhere.
@@ -179,5 +181,6 @@ def fit_moments(features: Float[np.ndarray, "n d"]) -> Moments:
     scaler = StandardScaler().fit(np.where(empty, 0, features) if empty.any() else features)
     # A default scaler has both; scikit-learn types them as optional.
     assert scaler.mean_ is not None and scaler.scale_ is not None
-    scale = np.where(empty, np.inf, scaler.scale_)
+    scale = np.where(scaler.scale_ < SMALLEST_SCALE, 1.0, scaler.scale_)
+    scale = np.where(empty, np.inf, scale)
     return Moments(np.asarray(scaler.mean_, np.float64), scale)

@@ -105,8 +105,10 @@ def show(studies: dict[int, Study], command: Command) -> list[Path]:
     legend = figures.legend(largest.losses)
     drawn = figures.regret_heatmaps(frame, legend, command.out / "regret-heatmaps")
     drawn += figures.regret_curves(frame, legend, command.out / "regret-sizes")
-    grids = recovery.grids(frame, identity_gap(largest, command.out))
-    grids.append(recovery.displacements(frame, largest))
+    first, *others = recovery.grids(frame)
+    first = recovery.state_identity(first, identity_gap(largest, command.out))
+    theory = recovery.predict_displacement(largest)
+    grids = [first, *others, recovery.displacements(frame, theory)]
     page = command.out / "tables-known-truth.md"
     publish(grids, recovery.summarise_regrets(frame), page, command.console, command.json)
     for finding in recovery.findings(frame):

@@ -7,7 +7,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from experiments import ablation, comparison, longtail, lr_sensitivity, robustness, runtime
+from experiments import (
+    ablation,
+    comparison,
+    known_truth,
+    longtail,
+    lr_sensitivity,
+    robustness,
+    runtime,
+)
 from experiments.engine.cells import prepare
 from experiments.engine.command import Command
 from experiments.engine.options import Options, make_study
@@ -16,10 +24,13 @@ from experiments.engine.study import Study
 from experiments.figures.legend import Legend, legend
 from experiments.tables.evidence import Evidence, weigh
 from experiments.tables.learning_rates import count_selected
+from experiments.tables.recovery import Displacement, predict_displacement
+from experiments.tables.regrets import regrets
 from pgeom.data.regimes import Regime
 from pgeom.losses.catalogue import GENERAL
 
 NOISIEST = "symmetric-40"
+CLASSES, SIZES = 5, (250, 1000, 4000)  # of mixtures with a known posterior
 
 
 class Studies(NamedTuple):
@@ -31,6 +42,7 @@ class Studies(NamedTuple):
     ablation: list[Study]
     rates: tuple[Study, ...]
     runtime: Study
+    known_truth: dict[int, Study]  # by the number of examples
 
 
 class Results(NamedTuple):
@@ -43,6 +55,9 @@ class Results(NamedTuple):
     ablation: pd.DataFrame
     rate_counts: pd.DataFrame
     runtime: pd.DataFrame
+    regrets: pd.DataFrame  # where the posterior is known
+    regret_legend: Legend  # of the losses of those
+    displacement: Displacement  # of APMS there, as theory has it
     noisiest: TestLogits  # of digits
     tail: TestLogits
     tail_counts: list[int]  # training examples of each class
@@ -81,6 +96,19 @@ def make_studies(options: Options, losses: tuple[str, ...]) -> Studies:
         ablation=ablation.make_studies(replace(options, generators=(), own_losses=())),
         rates=lr_sensitivity.vary_rate(noise["digits"]),
         runtime=runtime.make_timed(options, general),
+        known_truth=known_truth.make_studies(_to_the_end(options), CLASSES, SIZES, losses=general),
+    )
+
+
+def _to_the_end(options: Options) -> Options:
+    """The settings of `experiments.known_truth`, with the report's seeds and epochs."""
+    fixed = known_truth.DEFAULTS
+    return replace(
+        options,
+        batch_size=fixed.batch_size,
+        learning_rate=fixed.learning_rate,
+        model=fixed.model,
+        stop_on=fixed.stop_on,
     )
 
 
@@ -93,6 +121,7 @@ def train(studies: Studies, folder: Path, command: Command) -> None:
         "ablation": [*studies.ablation],
         "lr_sensitivity": [],
         "runtime": [studies.runtime],
+        "known_truth": [*studies.known_truth.values()],
     }
     for study in studies.rates:
         groups[_rate_folder(studies, study)].append(study)
@@ -102,6 +131,7 @@ def train(studies: Studies, folder: Path, command: Command) -> None:
 def read(studies: Studies, folder: Path) -> Results:
     """Read it all."""
     digits, tail = studies.noise["digits"], studies.longtail[0]
+    mixture = studies.known_truth[max(SIZES)]
     rates = {
         study.training.learning_rate: read_frame(study, folder / _rate_folder(studies, study))
         for study in studies.rates
@@ -114,6 +144,9 @@ def read(studies: Studies, folder: Path) -> Results:
         ablation=ablation.read_places(studies.ablation, folder / "ablation"),
         rate_counts=count_selected(rates),
         runtime=read_frame(studies.runtime, folder / "runtime"),
+        regrets=regrets(studies.known_truth, folder / "known_truth"),
+        regret_legend=legend(mixture.losses),
+        displacement=predict_displacement(mixture),
         noisiest=read_logits(digits, Regime.parse(NOISIEST), folder / "noise"),
         tail=read_logits(tail, tail.regimes[0], folder / "longtail"),
         tail_counts=count_training(tail),

@@ -52,6 +52,7 @@ def write_runs(results: Results, out: Path) -> None:
         "robustness-runs": results.robustness,
         "ablation-runs": results.ablation,
         "runtime-runs": results.runtime,
+        "regrets-runs": results.regrets,
     }
     for name, frame in frames.items():
         plain = [field for field in frame if not isinstance(frame[field].iloc[0], (list, dict))]

@@ -59,6 +59,11 @@ SECTIONS = (
         ("tab:calibration", "fig:supp-calibration-gradients"),
     ),
     Section(
+        "truth",
+        "Which losses recover the true probabilities?",
+        ("fig:regret-sizes", "fig:regret-heatmaps", "tab:regrets", "tab:displacement"),
+    ),
+    Section(
         "perturbations",
         "Are the models robust to perturbed inputs?",
         ("fig:natural-corruption", "fig:attacks", "tab:robustness"),

@@ -177,6 +177,20 @@ FIGURES = {
         "report",
         data="robustness-runs",
     ),
+    "regret-sizes": Recipe(
+        "Regret against the number of examples",
+        lambda results, path: figures.regret_curves(results.regrets, results.regret_legend, path),
+        "known_truth",
+        data="regrets-runs",
+        in_paper=False,
+    ),
+    "regret-heatmaps": Recipe(
+        "Regret of every loss by every score",
+        lambda results, path: figures.regret_heatmaps(results.regrets, results.regret_legend, path),
+        "known_truth",
+        data="regrets-runs",
+        in_paper=False,
+    ),
     "natural-corruption": Recipe(
         "Accuracy under corrupted inputs",
         lambda results, path: figures.natural_corruption(

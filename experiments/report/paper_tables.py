@@ -9,7 +9,8 @@ import pandas as pd
 from experiments import ablation, longtail, robustness
 from experiments.report.gather import NOISIEST, Results
 from experiments.report.item_files import Findings, Table, write_grids
-from experiments.tables import published
+from experiments.report.stopping_table import early_stopping
+from experiments.tables import published, recovery
 from experiments.tables.claim_verdicts import claims_table
 from experiments.tables.decisions import decision_table
 from experiments.tables.grid import Grid, to_json
@@ -123,35 +124,6 @@ def long_tail(results: Results) -> list[Grid]:
     return [_beside(grid, "longtail", (longtail.DATASET, longtail.REGIME), longtail.METRICS)]
 
 
-def early_stopping(results: Results) -> list[Grid]:
-    """By way of stopping: balanced accuracy, NLL, and the epoch that is shown."""
-    ways = longtail.ways_to_stop(results.longtail)
-    header = ["Loss"]
-    for name in ways:
-        header += [f"{name[0].upper()}{name[1:]}: bal. acc. ↑", "NLL ↓", "Epoch"]
-    rows = [
-        [results.legend[loss].label, *_stopped(ways.values(), loss)]
-        for loss in results.early_stopping["loss"].cat.categories
-    ]
-    notes = [
-        "mean ± sample sd over seeds; stopped early or not, the best checkpoint is that of least "
-        "validation NLL, and only the epochs differ among which it is chosen",
-        *version_notes(pd.concat(list(results.longtail.values()))),
-    ]
-    return [Grid("the long tail by way of stopping", header, rows, set(), notes)]
-
-
-def _stopped(ways, loss: str) -> list[str]:
-    texts = []
-    for frame, field in ways:
-        runs, last = frame[frame["loss"] == loss], field.startswith("last_")
-        for metric in (field, f"{'last_' * last}nll"):
-            values = runs[metric].astype(float)
-            texts.append(mean_sd(values.mean(skipna=False), values.std(ddof=1)))
-        texts.append(f"{runs['stopped_epoch' if last else 'best_epoch'].mean():.1f}")
-    return texts
-
-
 def _beside(grid: Grid, table: str, place: tuple[str, str], metrics: Mapping[str, str]) -> Grid:
     """A table of losses and metrics with the published values."""
     known = published.published_texts(table)
@@ -226,6 +198,16 @@ TABLES: dict[str, Recipe] = {
     "comparison": Recipe("Every published cell beside ours", comparison_tables, "comparison"),
     "early-stopping": Recipe("The long tail by way of stopping", early_stopping, "longtail"),
     "significance": Recipe("Tests against cross-entropy in every cell", paired_tests, "report"),
+    "regrets": Recipe(
+        "Regret of every loss by every score",
+        lambda results: recovery.grids(results.regrets),
+        "known_truth",
+    ),
+    "displacement": Recipe(
+        "How far each loss is from the truth",
+        lambda results: [recovery.displacements(results.regrets, results.displacement)],
+        "known_truth",
+    ),
     "robustness": Recipe(
         "Accuracy under corruption and attack",
         lambda results: robustness.make_grids(results.robustness),

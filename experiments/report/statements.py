@@ -3,9 +3,10 @@
 import numpy as np
 
 from experiments.report import model_findings, noise_findings, tail_findings
-from experiments.report.gather import Results
+from experiments.report.gather import NOISIEST, Results
 from experiments.report.item_files import Findings
 from experiments.report.words import join
+from experiments.tables import recovery
 from experiments.tables.evidence import Evidence
 from experiments.tables.headlines import candidates_and_ce, claims, failures
 
@@ -63,6 +64,10 @@ FINDINGS: Findings = {
     "fig:supp-longtail-details": tail_findings.rare_classes,
     "tab:calibration": model_findings.temperature,
     "fig:supp-calibration-gradients": model_findings.gradients,
+    "fig:regret-sizes": lambda results: recovery.more_data(results.regrets),
+    "fig:regret-heatmaps": lambda results: recovery.noisy_labels(results.regrets, NOISIEST),
+    "tab:regrets": lambda results: recovery.best_by_score(results.regrets),
+    "tab:displacement": lambda results: recovery.least_distance(results.regrets),
     "fig:natural-corruption": model_findings.corruption,
     "fig:attacks": model_findings.attacks,
     "tab:robustness": model_findings.robustness_table,

@@ -1,6 +1,7 @@
 """Tables and findings of regrets: which loss recovers probabilities, and how far the others are."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,14 @@ POINTS = 32  # posteriors at which the displacement is predicted
 FORECASTS = {RAW: "as trained", SCALED: "at the temperature of validation"}
 
 
+class Displacement(NamedTuple):
+    """The mean of ‖p* − η‖ for APMS with β held at `beta0`, and the mean of its bound."""
+
+    beta0: float
+    predicted: float
+    bound: float
+
+
 def summarise_regrets(frame: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds, one row per size, regime, loss, posterior and forecast."""
     keys = ["size", "regime", "loss", "label", "posterior", "forecast"]
@@ -29,7 +38,7 @@ def summarise_regrets(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def grids(frame: pd.DataFrame, identity_gap: float) -> list[Grid]:
+def grids(frame: pd.DataFrame) -> list[Grid]:
     """The matrix of losses × scores of the largest sample, and the log regret of every size."""
     largest = frame[frame["size"] == frame["size"].max()]
     made = []
@@ -38,13 +47,17 @@ def grids(frame: pd.DataFrame, identity_gap: float) -> list[Grid]:
             title = f"regret to the posterior of {posterior} labels, {regime}, {words}"
             chosen = part[part["forecast"] == forecast]
             made.append(_grid(title, chosen, {name: chosen[name] for name in SCORES}))
-    note = f"R(η, p) − R(η, η) = D_F(η, p) at every example to {identity_gap:.1g}"
-    made[0] = made[0]._replace(footnotes=[*made[0].footnotes, note])
     for regime, part in frame.groupby("regime", sort=False):
         chosen = part[(part["posterior"] == CLEAN) & (part["forecast"] == RAW)]
         by_size = {f"{size} examples": one["log"] for size, one in chosen.groupby("size")}
         made.append(_grid(f"log regret by the number of examples, {regime}", chosen, by_size))
     return made
+
+
+def state_identity(grid: Grid, gap: float) -> Grid:
+    """The grid with a note of how closely the identity of regret holds."""
+    note = f"R(η, p) − R(η, η) = D_F(η, p) at every example to {gap:.1g}"
+    return grid._replace(footnotes=[*grid.footnotes, note])
 
 
 def _grid(title: str, frame: pd.DataFrame, columns: dict[str, pd.Series]) -> Grid:
@@ -67,24 +80,23 @@ def _cell(mean: float, sd: float) -> str:
     return f"{mean:.4f}" if np.isnan(sd) else f"{mean:.4f} ± {sd:.4f}"
 
 
-def displacements(frame: pd.DataFrame, study: Study) -> Grid:
+def displacements(frame: pd.DataFrame, theory: Displacement) -> Grid:
     """‖p̂ − η‖ on clean labels in the largest sample, and what theory predicts for APMS."""
     chosen = frame[(frame["size"] == frame["size"].max()) & (frame["regime"] == CLEAN)]
     chosen = chosen[chosen["forecast"] == RAW]
     if chosen.empty:
         chosen = frame[(frame["posterior"] == CLEAN) & (frame["forecast"] == RAW)]
-    grid = _grid("distance from the posterior", chosen, {"mean ‖p̂ − η‖": chosen["distance"]})
-    predicted, bound = predict_displacement(study)
+    grid = _grid("distance from the posterior", chosen, {"mean ‖p − η‖": chosen["distance"]})
     note = (
-        f"theory: with β held at {study.training.beta0:g}, the risk of APMS is least at a mean "
-        f"distance of {predicted:.3f} from η, at most {bound:.3f} by the cone bound; with β faded, "
-        "at η itself"
+        f"theory: with β held at {theory.beta0:g}, the risk of APMS is least at a mean distance of "
+        f"{theory.predicted:.3f} from η, at most {theory.bound:.3f} by the cone bound; with β "
+        "faded, at η itself"
     )
     return grid._replace(footnotes=[*grid.footnotes, note])
 
 
-def predict_displacement(study: Study) -> tuple[float, float]:
-    """The mean of ‖p*_β₀ − η‖ over some posteriors of a study's dataset, and of its bound."""
+def predict_displacement(study: Study) -> Displacement:
+    """What theory says of some posteriors of a study's dataset."""
     assert study.dataset.posterior is not None
     K, beta = study.dataset.num_classes, study.training.beta0
     F, penalty = hpg_generator(K), Penalty(tau=0.1, kappa=0.2, nu=0.1)
@@ -100,16 +112,16 @@ def predict_displacement(study: Study) -> tuple[float, float]:
             return jnp.linalg.norm(least.point - eta), bounds.cone
 
         distance, bound = map(np.asarray, jax.jit(jax.vmap(one))(eta))
-    return float(distance.mean()), float(bound.mean())
+    return Displacement(beta, float(distance.mean()), float(bound.mean()))
 
 
 def findings(frame: pd.DataFrame) -> list[str]:
     """What the regrets say, in words; every number is computed from them."""
-    said = [_recovery(frame), *(_noise(frame, regime) for regime in _noisy(frame))]
+    said = [more_data(frame), *(noisy_labels(frame, regime) for regime in _noisy(frame))]
     return [text for text in said if text]
 
 
-def _recovery(frame: pd.DataFrame) -> str | None:
+def more_data(frame: pd.DataFrame) -> str | None:
     """Where more clean data leads to."""
     clean = _means(frame[(frame["regime"] == CLEAN) & (frame["forecast"] == RAW)], "log")
     if clean.empty or len(clean.columns) < 2:
@@ -133,7 +145,7 @@ def _recovery(frame: pd.DataFrame) -> str | None:
     return text + "."
 
 
-def _noise(frame: pd.DataFrame, regime: str) -> str | None:
+def noisy_labels(frame: pd.DataFrame, regime: str) -> str | None:
     """Which posterior is recovered from noisy labels."""
     part = frame[(frame["regime"] == regime) & (frame["forecast"] == RAW)]
     part = part[part["size"] == part["size"].max()]
@@ -153,6 +165,28 @@ def _noise(frame: pd.DataFrame, regime: str) -> str | None:
         return f"{text}; no loss is nearer to the clean posterior than to the observed one."
     return (
         f"{text}; nearer to the clean posterior than to the observed one: {_names(toward, labels)}."
+    )
+
+
+def best_by_score(frame: pd.DataFrame) -> str | None:
+    """Whether each score prefers the loss that was trained on it, on clean labels."""
+    largest = frame[(frame["size"] == frame["size"].max()) & (frame["regime"] == CLEAN)]
+    means = largest[largest["forecast"] == RAW].groupby("label", sort=False)[list(SCORES)].mean()
+    if means.empty:
+        return None
+    best = [f"{means[score].idxmin()} by {score} ({means[score].min():.4f})" for score in SCORES]
+    return f"The least regret on clean labels has {', '.join(best)}."
+
+
+def least_distance(frame: pd.DataFrame) -> str | None:
+    """Which loss is nearest to the posterior, and which is farthest."""
+    largest = frame[(frame["size"] == frame["size"].max()) & (frame["regime"] == CLEAN)]
+    means = largest[largest["forecast"] == RAW].groupby("label", sort=False)["distance"].mean()
+    if len(means) < 2:
+        return None
+    return (
+        f"{means.idxmin()} is nearest to the posterior of clean labels, at {means.min():.3f}, and "
+        f"{means.idxmax()} is farthest, at {means.max():.3f}."
     )
 
 

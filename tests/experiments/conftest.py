@@ -7,7 +7,7 @@ from experiments import ablation, comparison, noise, runtime
 from experiments.ablation import APMS, BETA0, CAPM, HPG
 from experiments.engine import devices
 from experiments.engine.options import Options
-from experiments.report import __main__ as report
+from experiments.report import __main__ as report, gather
 
 TINY = {"dataset": "breast-cancer", "regimes": ("clean", "symmetric-40")}
 LOSSES = ("ce", "gce", "apms")
@@ -67,8 +67,9 @@ def shrink_ablation(patch):
 
 
 def shrink_report(patch):
-    """Digits and the long tail alone, and one program to time instead of one per loss."""
+    """Digits, the long tail and small mixtures, and one program to time instead of one per loss."""
     patch.setattr(comparison, "NOISE_DATASETS", ("digits",))
+    patch.setattr(gather, "SIZES", (100, 200))
     shrink_ablation(patch)
     make_timed = runtime.make_timed
     patch.setattr(runtime, "make_timed", lambda options, losses: make_timed(options, ("ce",)))

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from experiments.engine import jobs
+from experiments.engine import devices, jobs
 from experiments.engine.command import Command
 from experiments.report import (
     __main__ as report,
@@ -28,7 +28,7 @@ from experiments.tables.grid import Grid
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.figure_style import FORMS
 from proofs_numeric import proof_figures
-from tests.experiments.conftest import REPORTED, TWO, shrink_report
+from tests.experiments.conftest import REPORTED, TWO, shrink_report, two_devices
 
 PAPER_TABLES = {"datasets", "candidate-accuracy", "digits-noise", "longtail", "calibration"}
 PAPER_FIGURES = {
@@ -46,20 +46,22 @@ PROOFS = {
 EVIL = "<script>alert('1 & 2')</script>"
 
 
-@pytest.fixture
-def results(reported, monkeypatch):
+@pytest.fixture(scope="module")
+def results(reported):
     """The records of the finished report, read again; nothing may be trained for it."""
 
     def train(*_):
         raise AssertionError("a finished run was trained again")
 
-    monkeypatch.setattr(jobs, "train", train)
-    shrink_report(monkeypatch)
-    studies = gather.make_studies(TWO, REPORTED)
-    command = Command(TWO, reported / "report")
-    gather.train(studies, reported, command)
-    assert command.stats.runs == 0
-    return gather.read(studies, reported)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(devices, "prepare_devices", two_devices)
+        patch.setattr(jobs, "train", train)
+        shrink_report(patch)
+        studies = gather.make_studies(TWO, REPORTED)
+        command = Command(TWO, reported / "report")
+        gather.train(studies, reported, command)
+        assert command.stats.runs == 0
+        return gather.read(studies, reported)
 
 
 def test_every_label_of_the_paper_has_a_place():

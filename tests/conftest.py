@@ -8,6 +8,7 @@ import hypothesis
 import jax
 import jaxtyping
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 # Before anything imports pgeom: the annotations of these packages are checked at every call, by the
 # rule of static checkers that an int may stand for a float.
@@ -46,6 +47,24 @@ def few_memory_mappings():
     if mappings.exists() and len(mappings.read_bytes().splitlines()) > MAPPINGS:
         jax.clear_caches()
         gc.collect()
+
+
+# Files whose tests read one small report, which takes longer to make than they take.
+TOGETHER = ("test_report.py", "test_page.py", "test_studies.py")
+
+
+class ByFile(LoadFileScheduling):
+    """Sends the tests of a file to one worker, and files that share a report to the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "tests/experiments" if file.endswith(TOGETHER) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With `--dist loadfile`, which the README and continuous integration use."""
+    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture

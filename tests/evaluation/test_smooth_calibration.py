@@ -9,7 +9,7 @@ from scipy.stats import norm
 from pgeom.evaluation import metrics
 
 smooth_ece = jax.jit(metrics.smooth_ece)
-CELLS = 20_000
+CELLS = 4_000
 
 
 def slow_error(confidence, correct, sigma):

@@ -10,7 +10,6 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from experiments.engine import devices
 from pgeom.frontend import command_line, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.folders import require_writable
@@ -48,6 +47,8 @@ def main(
             f"{' and '.join(NEEDS_TORCH)} need PyTorch: pip install -e '.[bench]', or ask for "
             "--parts growth kernels first"
         )
+    from experiments.engine import devices  # here and not above: it imports JAX
+
     devices.prepare_devices(None)
     console = command_line.make_console(stderr=json)
     measured = _measure(parts, seeds, epochs, console)

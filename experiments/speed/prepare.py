@@ -11,10 +11,9 @@ from pgeom.data import datasets
 from pgeom.data.regimes import Regime
 from pgeom.losses import candidates
 from pgeom.losses.catalogue import GENERAL
+from pgeom.losses.constants import MARGIN
 from pgeom.models.mlp import MLP
-from pgeom.training import early_stopping
-from pgeom.training.early_stopping import Rule
-from pgeom.training.settings import Training
+from pgeom.training.settings import NEVER, PAPER, Rule, Training
 
 DATASET = "digits"
 ALL_REGIMES = ("clean", "symmetric-20", "symmetric-40", "pair-flip-40")
@@ -37,7 +36,7 @@ def digits_job(
     width: int | None = None,
 ) -> Job:
     """The protocol's job; by default without early stopping, so that the work is equal."""
-    rule = early_stopping.PAPER if stopping else early_stopping.NEVER
+    rule = PAPER if stopping else NEVER
     training, model = Training(epochs), digits_model(width)
     return Job(
         regimes=regimes,
@@ -53,7 +52,7 @@ def digits_job(
         dropout=model.dropout,
         width=model.width,
         beta0=training.beta0,
-        margin=candidates.MARGIN,
+        margin=MARGIN,
     )
 
 

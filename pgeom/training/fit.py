@@ -26,10 +26,9 @@ from jaxtyping import Float, Int, Int32
 
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
-from pgeom.training.early_stopping import NEVER, Rule
 from pgeom.training.member import Member, Weights
 from pgeom.training.placement import Setup, Task, share_features, task_sizes
-from pgeom.training.settings import Training
+from pgeom.training.settings import NEVER, Rule, Training
 from pgeom.training.trainer import Trained, compile_programs, train
 from pgeom.types import ClassStats
 

@@ -16,10 +16,9 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training import early_stopping, epoch as one_epoch
-from pgeom.training.criteria import StopOn
 from pgeom.training.epoch import Run
 from pgeom.training.member import PREDICTED, Member, Weights
-from pgeom.training.settings import Optimiser
+from pgeom.training.settings import Optimiser, StopOn
 from pgeom.types import ClassStats
 
 AXIS = "members"

@@ -23,7 +23,7 @@ from experiments.speed import (
 from experiments.speed.job import Lap, read
 from experiments.tables.grid import to_markdown
 from pgeom.frontend.errors import UsageError
-from pgeom.losses import candidates, catalogue
+from pgeom.losses import candidates, catalogue, constants
 from pgeom.models.mlp import MLP
 from pgeom.types import Annealing, ClassStats
 
@@ -81,7 +81,7 @@ def test_the_losses_in_pytorch_are_the_catalogue_s():
     matrix = torch.as_tensor(np.array(candidates.capm_generator(stats).A))
     F = candidates.hpg_generator(10)
     ridges = tuple(torch.as_tensor(np.array(part)) for part in (F.lam, F.a, F.rho, F.w, F.b))
-    context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), candidates.MARGIN, 0.1)
+    context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), constants.MARGIN, 0.1)
     annealing = Annealing(np.float32(50), np.float32(0.2), np.float32(100))
     for name, loss in LOSSES.items():
         found = loss(torch.as_tensor(logits), torch.as_tensor(labels).long(), context)

@@ -45,7 +45,7 @@ ROOMS = {  # a room, the inner ones first, and what of the project it may import
     | {"pgeom.compilation", "pgeom.environment", "pgeom.data", "pgeom.frontend"},
 }
 LIBRARIES = {  # a library, and the only places for it
-    "sklearn": ("pgeom/data/", "pgeom/sklearn.py"),
+    "sklearn": ("pgeom/data/", "pgeom/sklearn.py", "experiments/speed/estimator.py"),
     "scipy": tuple(
         f"pgeom/evaluation/{name}.py" for name in ("significance", "bootstrap", "paired", "ranks")
     ),

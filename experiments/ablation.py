@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
@@ -13,6 +12,9 @@ from pgeom.frontend import command_line
 from pgeom.frontend.errors import UsageError
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.spec import LossSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CELLS = {"digits": ("symmetric-40",), "confusion": ("clean", "pair-flip-40")}
 CAPM = (
@@ -48,6 +50,7 @@ def main(
     """
     if regimes and dataset is None:
         raise UsageError("--regimes needs --dataset here")
+    common.check_words(dataset, regimes=regimes)
     command = Command(common, out)
     studies = make_studies(common, CELLS if dataset is None else {dataset: regimes})
     command.train(*studies)
@@ -81,7 +84,7 @@ def make_studies(
     return studies
 
 
-def read_places(studies: list[Study], folder: Path) -> pd.DataFrame:
+def read_places(studies: list[Study], folder: Path) -> "pd.DataFrame":
     """The records of every variant, with the place of each: its dataset and regime."""
     from experiments.engine.results import read_frames
 
@@ -89,7 +92,7 @@ def read_places(studies: list[Study], folder: Path) -> pd.DataFrame:
     return frame.assign(place=frame["dataset"] + ", " + frame["regime"])
 
 
-def make_grids(frame: pd.DataFrame, own: tuple[LossSpec, ...] = ()) -> list:
+def make_grids(frame: "pd.DataFrame", own: tuple[LossSpec, ...] = ()) -> list:
     """One table per candidate, and one of the user's own losses."""
     from experiments.tables.summary import crossed
 

@@ -22,6 +22,7 @@ def main(
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
+    common.check_words(dataset, losses=losses)
     command = Command(common, out)
     study = make_study("calibration", common, dataset, regimes=("clean",), losses=losses)
     command.train(study)

@@ -13,7 +13,7 @@ from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
 from pgeom.losses import catalogue
-from pgeom.training import early_stopping
+from pgeom.training import settings
 
 DATASET, REGIME = "long-tail", "long-tail-30"
 METRICS = {
@@ -40,6 +40,7 @@ def main(
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
+    common.check_words(dataset, regimes=(regime,), losses=losses, known=catalogue.LOSSES)
     command = Command(common, out)
     studies = make_studies(common, losses, dataset, regime)
     command.train(*studies)
@@ -52,7 +53,7 @@ def make_studies(
     """The protocol's study, and the same one without early stopping."""
     chosen = {"regimes": (regime,), "losses": losses, "known": catalogue.LOSSES}
     stopped = make_study("early stopping", options, dataset, **chosen)
-    training = replace(stopped.training, stopping=early_stopping.NEVER)
+    training = replace(stopped.training, stopping=settings.NEVER)
     return stopped, replace(stopped, name="trained to the end", training=training)
 
 

@@ -33,6 +33,7 @@ def main(
     """
     if common.learning_rate != DEFAULTS.learning_rate:
         raise UsageError("lr_sensitivity varies the learning rate itself: give no --learning-rate")
+    common.check_words(dataset, regimes=regimes, losses=losses)
     command = Command(common, out)
     studies = vary_rate(make_study("", common, dataset, regimes=regimes, losses=losses))
     command.train(*studies)

@@ -30,6 +30,7 @@ def main(
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
+    common.check_words(dataset, regimes=regimes, losses=losses)
     command = Command(common, out)
     study = make_study("noise", common, dataset, regimes=regimes, losses=losses)
     command.train(study)

@@ -3,21 +3,16 @@
 import json as json_format
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from experiments import robustness
-from experiments.engine import devices
-from experiments.engine.jobs import Machine
-from experiments.engine.rebuild import find_record, name_files, rebuild_study
-from experiments.engine.recompute import Comparison, recompute
-from experiments.engine.records import Store
 from pgeom.frontend import command_line, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.numbers import count
 
-MEASURES = {robustness.PERTURBATIONS.name: robustness.PERTURBATIONS}
+if TYPE_CHECKING:
+    from experiments.engine.recompute import Comparison
 
 
 def main(
@@ -37,6 +32,14 @@ def main(
         trust: Read the files that the record names and run their code.
         json: Print what differs as JSON, and nothing else, on stdout.
     """
+    # here and not above: --help should not wait for JAX
+    from experiments.engine import devices
+    from experiments.engine.jobs import Machine
+    from experiments.engine.rebuild import find_record, name_files, rebuild_study
+    from experiments.engine.recompute import recompute
+    from experiments.engine.records import Store
+    from experiments.engine.sensitivity import MEASURES
+
     store = Store(out)
     record = find_record(store, run)
     named = name_files(record, store.manifest)
@@ -60,7 +63,7 @@ def main(
     return 1 if found.values else 0
 
 
-def describe_comparison(found: Comparison) -> list[str]:
+def describe_comparison(found: "Comparison") -> list[str]:
     """What differs, a line each, and how many values are equal."""
     if not found.values:
         return [*map(str, found.accompanying), f"all {count(found.fields, 'value')} are equal"]
@@ -71,7 +74,7 @@ def describe_comparison(found: Comparison) -> list[str]:
     ]
 
 
-def to_json(identity: str, found: Comparison) -> str:
+def to_json(identity: str, found: "Comparison") -> str:
     """What differs, for programs."""
     differences = {
         kind: [one._asdict() for one in getattr(found, kind)] for kind in ("values", "accompanying")

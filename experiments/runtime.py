@@ -29,6 +29,7 @@ def main(
         out: The folder for records and the table.
         common: Options of every command.
     """
+    common.check_words(dataset, losses=losses)
     command = Command(common, out)
     study = make_timed(common, losses, dataset)
     command.train(study)

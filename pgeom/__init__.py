@@ -10,38 +10,12 @@ Write a convex generator on the simplex, get a strictly proper loss and its exac
 Array([0.29194], dtype=float32)
 """
 
-from pgeom import losses
-from pgeom.evaluation import calibration, metrics, significance
-from pgeom.evaluation.decomposition import decompose
-from pgeom.geometry import bounds, class_structure, curvature, generators, margin
-from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk, regret
-from pgeom.geometry.closed_forms import generator
-from pgeom.geometry.diagnosis import check_generator, diagnose
-from pgeom.losses.proper import apms, capm, hpg, on_logits
-from pgeom.types import Annealing, ClassStats
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Annealing",
-    "ClassStats",
-    "apms",
-    "bounds",
-    "bregman_divergence",
-    "bregman_score",
-    "calibration",
-    "capm",
-    "check_generator",
-    "class_structure",
-    "conditional_risk",
-    "curvature",
-    "decompose",
-    "diagnose",
-    "generator",
-    "generators",
-    "hpg",
-    "losses",
-    "margin",
-    "metrics",
-    "on_logits",
-    "regret",
-    "significance",
-]
+from pgeom.deferred import hand_on
+
+if TYPE_CHECKING:
+    from pgeom.public import *  # noqa: F403
+
+# the commands of the project import this package too, and parse their arguments without JAX
+__getattr__, __dir__ = hand_on(__name__, "pgeom.public")

@@ -25,9 +25,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from pgeom.losses.own import LossLike, make_loss
 from pgeom.models.architectures import ModelLike, make_model
 from pgeom.models.model import Model
-from pgeom.training.early_stopping import Rule
 from pgeom.training.fit import Examples, fit, merge_equal, round_up
-from pgeom.training.settings import Optimiser, Training
+from pgeom.training.settings import Optimiser, Rule, Training
 
 FAR = 3.0  # standard deviations: a pixel that is almost always 0 has outliers of dozens
 AT_ONCE = 4096  # examples that are predicted in one call

@@ -11,11 +11,10 @@ import tyro
 from rich.console import Console
 from rich.text import Text
 
-from pgeom import environment
 from pgeom.frontend import command_line, loading, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.writing import write_text
-from proofs_numeric import check_table, runner, user_generator
+from proofs_numeric import check_table, runner
 from proofs_numeric.check_table import Results
 
 GENERATOR_CLASSES = (2, 3, 10)
@@ -51,19 +50,20 @@ def main(
       json: Print JSON on standard output, and nothing else there.
     """
     progress = command_line.make_console(stderr=True)
-    environment.count_devices()
+    jobs = [] if generator else runner.plan_jobs(only, classes)
     for folder, option in ((figures, "--figures"), (out, "--out")):
         if folder is not None:
             command_line.make_folder(folder, option=option)
     if generator:
         results, notes = _check_generator(generator, only, classes, progress)
     else:
-        results, notes = runner.run(runner.plan_jobs(only, classes), progress), []
+        runner.configure()
+        results, notes = runner.run(jobs, progress), []
     if figures is not None:
-        from proofs_numeric import proof_figures  # matplotlib only where it is needed
+        from proofs_numeric import theory_figures  # matplotlib only where it is needed
 
         with progress.status("figures"):
-            notes += [f"wrote {path}" for path in proof_figures.draw(figures)]
+            notes += [f"wrote {path}" for path in theory_figures.draw(figures)]
     everything = check_table.to_json(results) | {"notes": notes}
     text = json_format.dumps(everything, ensure_ascii=False)
     if out is not None:
@@ -83,6 +83,9 @@ def _check_generator(
     if only:
         raise UsageError("--only: has no meaning with --generator, which has checks of its own")
     runner.check_classes(classes)
+    runner.configure()
+    from proofs_numeric import user_generator
+
     F, results, notes = loading.load(spec, option="--generator"), {}, []
     with progress.status(Text(spec)):
         for K in classes or GENERATOR_CLASSES:
@@ -100,7 +103,6 @@ def _print(results: Results, notes: list[str], verbose: bool) -> None:
 
 
 if __name__ == "__main__":
-    runner.configure()
     command_line.run(
         main,
         "proofs_numeric",

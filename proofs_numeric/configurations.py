@@ -16,7 +16,8 @@ import numpy as np
 
 from pgeom.geometry.displacement import Penalty
 from pgeom.geometry.generators import Hyperbolic, Quadratic
-from pgeom.losses.candidates import MARGIN, hpg_generator
+from pgeom.losses.candidates import hpg_generator
+from pgeom.losses.constants import MARGIN
 from pgeom.types import Generator
 from proofs_numeric import instances
 from proofs_numeric.experiment_metrics import experiment_matrices

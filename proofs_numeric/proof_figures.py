@@ -1,42 +1,12 @@
-"""The paper's theory figures by label: `python -m proofs_numeric.proof_figures DIR`.
+"""Draw the paper's theory figures: `python -m proofs_numeric.proof_figures DIR`."""
 
-They show the configurations that the checks use. Bounds are dashed or dotted, so that they remain
-distinct in print too.
-"""
-
-import math
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import tyro
-from matplotlib.axes import Axes
 
-from pgeom import environment
-from pgeom.compilation import quick_jit
-from pgeom.data.regimes import Regime
-from pgeom.frontend import command_line, figure_style, output
-from pgeom.frontend.figure_style import BLUE, GREEN, GREY, ORANGE, RED
-from pgeom.geometry import bounds, curvature, displacement, simplex
-from pgeom.geometry.bregman import bregman_divergence, bregman_score
-from pgeom.geometry.generators import Hyperbolic, Quadratic, shannon, squared_norm
-from pgeom.losses.candidates import hpg_generator
-from pgeom.losses.catalogue import LOSSES
-from pgeom.losses.proper import on_logits
-from pgeom.types import Generator
-from proofs_numeric import configurations, probes, runner
-from proofs_numeric.experiment_metrics import experiment_matrix
-from proofs_numeric.instances import float64
-from proofs_numeric.penalised_minimum import all_starts, solve
-from proofs_numeric.target_problems import Problem
-
-K = 10
-BETA0 = 0.2  # at which the experiments begin
-PROBABILITIES = np.linspace(0.005, 0.995, 199)  # of the true class of two
+from pgeom.frontend import command_line, output
+from proofs_numeric import runner
 
 
 def main(folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]) -> None:
@@ -46,196 +16,17 @@ def main(folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DI
       folder: Where to draw them, as PNG, PDF and SVG; made if it is missing.
     """
     command_line.make_folder(folder, option="DIR")
-    environment.count_devices()
+    runner.configure()
+    # here and not above: --help should not wait for them
+    from proofs_numeric import theory_figures
+
     with command_line.make_console(stderr=True).status("figures"):
-        paths = draw(folder)
+        paths = theory_figures.draw(folder)
     for path in paths:
         print(f"wrote {path}", file=output.results())
 
 
-def draw(folder: Path) -> list[Path]:
-    """Draw every figure into the folder, as PNG, PDF and SVG, and return the paths."""
-    paths = []
-    for name, (size, panels) in FIGURES.items():
-        house_style = figure_style.figure(1, len(panels), size, layout="constrained", math=True)
-        with house_style as (figure, axes):
-            for draw_panel, panel in zip(panels, axes[0], strict=True):
-                draw_panel(panel)
-            paths += figure_style.save(figure, folder / name)
-    return paths
-
-
-def draw_curvature(axes: Axes) -> None:
-    """Sampled tangent eigenvalues of the experiments' HPG, with its bounds and the paper's."""
-    F = _hpg()
-    eigenvalues, envelope = tangent_eigenvalues(F), curvature.envelope(F, K)
-    label = "eigenvalues of H(p) along the simplex"
-    axes.hist(eigenvalues, bins=60, color=_colour("hpg"), alpha=0.75, label=label)
-    axes.set_yscale("log")
-    lines = (
-        (eigenvalues.min(), eigenvalues.max(), GREY, "-", 1.0, "smallest, largest sampled"),
-        (envelope.m_tangent, envelope.M_tangent, GREEN, ":", 1.8, r"tangent $m_T, M_T$"),
-        (envelope.m, envelope.M, RED, "--", 1.4, r"paper's $m, M$"),
-    )
-    for low, high, colour, line, width, label in lines:
-        axes.axvline(low, color=colour, linestyle=line, linewidth=width, label=label)
-        axes.axvline(high, color=colour, linestyle=line, linewidth=width)
-    axes.set(xlabel="eigenvalue", ylabel="count")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=2)
-
-
-def tangent_eigenvalues(F: Generator) -> np.ndarray:
-    """Those of the Hessian on the tangent space, all that a divergence sees, at 700 points."""
-    basis = jnp.asarray(simplex.tangent_basis(K))
-
-    def spectrum(p):
-        return jnp.linalg.eigvalsh(basis.T @ jax.hessian(F)(p) @ basis)
-
-    return np.ravel(quick_jit(jax.vmap(spectrum))(probes.draws(K, count=700, seed=20)))
-
-
-def draw_displacement(axes: Axes) -> None:
-    """The displacement of the APMS target, between the paper's bounds and the sharper ones."""
-    eta = np.random.default_rng([21, K]).dirichlet(np.full(K, 0.7))
-    F, betas = _hpg(), np.logspace(-3, 0, 13)
-    problems = [Problem("", F, eta, configurations.EXPERIMENT, beta) for beta in betas]
-    solved = solve(problems, displacement.displacement_bounds, all_starts)
-    curves = (
-        ([one.bounds.square_root for one in solved], RED, "--", r"paper: $\sqrt{2\beta C_r/m}$"),
-        ([one.bounds.linear for one in solved], BLUE, "-.", r"paper: $\sqrt{2}\beta/m$"),
-        ([one.bounds.cone for one in solved], GREEN, ":", "sharper: cone bound"),
-        ([one.bounds.lower for one in solved], GREY, (0, (1, 3)), "lower bound"),
-    )
-    for values, colour, line, label in curves:
-        axes.loglog(betas, values, color=colour, linestyle=line, linewidth=1.6, label=label)
-    distances, colour = [one.distance for one in solved], _colour("apms")
-    axes.loglog(betas, distances, "o-", color=colour, markersize=3.5, label="global minimiser")
-    axes.axhline(math.sqrt(2), color="#bbbbbb", linewidth=0.8)
-    axes.text(betas[0], 1.7, "diameter of the simplex", fontsize=7, color=GREY)
-    axes.axvline(BETA0, color="#bbbbbb", linewidth=0.8)
-    axes.text(BETA0, 2e-4, r" $\beta_0 = .2$, where training begins", fontsize=7, color=GREY)
-    axes.set(xlabel=r"margin coefficient $\beta$", ylabel=r"$\|p^\star_\beta-\eta\|_2$")
-    axes.set_ylim(top=8)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-
-def draw_spectrum(axes: Axes) -> None:
-    """The eigenvalues of CAPM's matrix on Digits, for five seeds: all positive."""
-    spectra = [
-        np.linalg.eigvalsh(experiment_matrix("digits", Regime("clean"), seed)) for seed in range(5)
-    ]
-    index, mean, colour = np.arange(1, K + 1), np.mean(spectra, axis=0), _colour("capm")
-    axes.bar(index, mean, color=colour, alpha=0.6, label="mean of five seeds")
-    for seed, spectrum in enumerate(spectra):
-        label = "each seed" if seed == 0 else None
-        axes.plot(index, spectrum, ".", color=ORANGE, markersize=4, label=label)
-    axes.set(xlabel="index", ylabel=r"eigenvalue of CAPM's $A$, Digits", xticks=index)
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-
-
-def draw_regret(axes: Axes) -> None:
-    """2D(η, p)/‖η − p‖² of HPG on pairs near and far, between its quadratic bounds."""
-    F = _hpg()
-    eta, p = probes.draws(K, count=800, seed=22), probes.draws(K, count=800, seed=23)
-    rng = np.random.default_rng(24)
-    near = rng.uniform(0, 1, (len(p), 1)) ** 2
-    p = near * p[rng.permutation(len(p))] + (1 - near) * eta
-    distance = np.linalg.norm(eta - p, axis=1)
-    eta, p, distance = (x[distance > 1e-3] for x in (eta, p, distance))
-    ratios = 2 * np.asarray(quick_jit(bregman_divergence(F))(eta, p)) / distance**2
-    envelope, style = curvature.envelope(F, K), {"s": 4, "alpha": 0.4, "linewidths": 0}
-    axes.scatter(distance, ratios, color=_colour("hpg"), label="sampled pairs", **style)
-    lines = (
-        (envelope.m, envelope.M, RED, "--", r"paper's $m, M$"),
-        (envelope.m_tangent, envelope.M_tangent, GREEN, ":", r"tangent $m_T, M_T$"),
-    )
-    for low, high, colour, line, label in lines:
-        axes.axhline(low, color=colour, linestyle=line, linewidth=1.6, label=label)
-        axes.axhline(high, color=colour, linestyle=line, linewidth=1.6)
-    axes.set(xlabel=r"$\|\eta-p\|_2$", ylabel=r"HPG: $2D_F(\eta,p)\,/\,\|\eta-p\|_2^2$")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, markerscale=3)
-
-
-def draw_binary_loss(axes: Axes) -> None:
-    """K = 2: the loss of the true class."""
-    for name, (values, _, style) in _binary_curves().items():
-        axes.plot(PROBABILITIES, values, label=name, **style)
-    axes.set(xlabel=r"true-class probability $p_y$", ylabel=r"loss $\ell(p, y)$", ylim=(0, 5))
-    axes.legend(loc="upper right")
-
-
-def draw_binary_gradient(axes: Axes) -> None:
-    """K = 2: the size of the true-logit gradient."""
-    for _, slopes, style in _binary_curves().values():
-        axes.plot(PROBABILITIES, slopes, **style)
-    axes.set(xlabel=r"true-class probability $p_y$", ylabel=r"$|\partial\ell/\partial z_y|$")
-
-
-def draw_contamination(axes: Axes) -> None:
-    """K = 2: εB/(1 − ε) for the bounds of CAPM and HPG, and M_T ε² beside it."""
-    epsilon, generators = np.linspace(0, 0.5, 101), _binary_generators()
-    # the two M_T are nearly the same: the wide line shows beneath the dotted one
-    wide: dict[str, Any] = {"linewidth": 4, "alpha": 0.4}
-    dotted: dict[str, Any] = {"linewidth": 1.8, "linestyle": ":"}
-    for name, line in (("CAPM", wide), ("HPG", dotted)):
-        F, colour = generators[name], _colour(name.lower())
-        B, M = bounds.loss_range(F, 2).paper, curvature.envelope(F, 2).M_tangent
-        label = rf"{name}: $\epsilon B/(1-\epsilon)$, $B={B:.2f}$"
-        axes.plot(epsilon, B * epsilon / (1 - epsilon), color=colour, linestyle="--", label=label)
-        axes.plot(epsilon, M * epsilon**2, color=colour, label=rf"{name}: $M_T\epsilon^2$", **line)
-    axes.set(xlabel=r"contamination rate $\epsilon$", ylabel="upper bound on excess risk")
-    axes.legend(loc="upper left")
-
-
-def _hpg() -> Hyperbolic:
-    """The experiments' HPG, in float64."""
-    return configurations.hyperbolics(K).get("HPG experiments R=4")
-
-
-@cache
-def _binary_generators() -> dict[str, Generator]:
-    """The generators of the losses that are shown for two classes."""
-    capm = Quadratic(float64(experiment_matrix("breast-cancer", Regime("clean"), 0)))
-    with jax.enable_x64(False):  # as the experiments build it
-        hpg = hpg_generator(2)
-    return {"CE": shannon, "Brier": squared_norm, "CAPM": capm, "HPG": hpg}
-
-
-@cache
-def _binary_curves() -> dict[str, tuple[np.ndarray, np.ndarray, dict[str, Any]]]:
-    """Loss, size of the true-logit gradient and line style by name, over `PROBABILITIES`."""
-    x, curves = PROBABILITIES, {}
-    logits = np.stack([np.log(x / (1 - x)), np.zeros_like(x)], axis=1)
-    for (name, F), line in zip(_binary_generators().items(), ("-", "--", "-.", ":"), strict=True):
-        loss = on_logits(bregman_score(F))
-        value_and_slope = jax.value_and_grad(lambda z, loss=loss: loss(z, jnp.array(0)))
-        value, slope = map(np.asarray, quick_jit(jax.vmap(value_and_slope))(logits))
-        style = {"color": _colour(name.lower()), "linestyle": line, "linewidth": 1.6}
-        curves[name] = value, np.abs(slope[:, 0]), style
-    return curves
-
-
-# by label: the size in inches, and the panels from left to right
-FIGURES: dict[str, tuple[tuple[float, float], tuple[Callable[[Axes], None], ...]]] = {
-    "hpg-curvature": ((5.2, 3.2), (draw_curvature,)),
-    "apms-displacement": ((5.2, 3.4), (draw_displacement,)),
-    "supp-theory-binary": (
-        (9.6, 2.9),
-        (draw_binary_loss, draw_binary_gradient, draw_contamination),
-    ),
-    "supp-theory-spectrum-regret": ((9.6, 3.3), (draw_spectrum, draw_regret)),
-}
-
-
-def _colour(loss: str) -> str:
-    """The colour of a loss, here and in the figures of the experiments."""
-    look = LOSSES[loss].look
-    return look.colour if look else GREY
-
-
 if __name__ == "__main__":
-    runner.configure()
     command_line.run(
         main, "proofs_numeric.proof_figures", example="figures", on_interrupt="interrupted"
     )

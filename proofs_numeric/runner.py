@@ -13,30 +13,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
 from typing import NamedTuple
 
-import jax
 from rich.console import Console
 from rich.progress import Progress
 
-from pgeom import environment
+from pgeom.deferred import Deferred
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from pgeom.frontend.processes import worker_pool
-from proofs_numeric import (
-    contamination,
-    curvature,
-    displacement,
-    gradients,
-    graph_weights,
-    hessian_lipschitz,
-    improper,
-    loss_range,
-    margin,
-    margin_steps,
-    numerics,
-    regret,
-)
 from proofs_numeric.check import Check
-from proofs_numeric.experiment_metrics import dataset_classes
 
 CLASSES = (2, 3, 10, 100)
 MANY = 32  # classes, beyond which only the cheap claims are checked
@@ -59,19 +43,25 @@ class Claim(NamedTuple):
     cheap: bool = False
 
 
+def _claim(name: str, *, capm: bool = False, cheap: bool = False) -> Claim:
+    """The claim in the module of that name, which is imported when it is checked."""
+    module = Deferred(f"proofs_numeric.{name}")
+    return Claim(module.checks, module.check_capm if capm else None, cheap)
+
+
 CLAIMS = {
-    "regret": Claim(regret.checks, regret.check_capm),
-    "curvature": Claim(curvature.checks, curvature.check_capm),
-    "loss_range": Claim(loss_range.checks, loss_range.check_capm),
-    "gradients": Claim(gradients.checks, gradients.check_capm),
-    "hessian_lipschitz": Claim(hessian_lipschitz.checks),
-    "margin": Claim(margin.checks, cheap=True),
-    "margin_steps": Claim(margin_steps.checks),
-    "displacement": Claim(displacement.checks),
-    "improper": Claim(improper.checks, cheap=True),
-    "graph_weights": Claim(graph_weights.checks),
-    "contamination": Claim(contamination.checks, cheap=True),
-    "numerics": Claim(numerics.checks),
+    "regret": _claim("regret", capm=True),
+    "curvature": _claim("curvature", capm=True),
+    "loss_range": _claim("loss_range", capm=True),
+    "gradients": _claim("gradients", capm=True),
+    "hessian_lipschitz": _claim("hessian_lipschitz"),
+    "margin": _claim("margin", cheap=True),
+    "margin_steps": _claim("margin_steps"),
+    "displacement": _claim("displacement"),
+    "improper": _claim("improper", cheap=True),
+    "graph_weights": _claim("graph_weights"),
+    "contamination": _claim("contamination", cheap=True),
+    "numerics": _claim("numerics"),
 }
 
 
@@ -111,11 +101,14 @@ def plan_jobs(only: tuple[str, ...], classes: tuple[int, ...]) -> list[Job]:
 
 def _plan_capm(names: tuple[str, ...]) -> list[Job]:
     """The CAPM parts of claims, for the datasets whose number of classes is not in `CLASSES`."""
+    from proofs_numeric import experiment_metrics
+
+    others = set(experiment_metrics.dataset_classes().values()) - set(CLASSES)
     return [
         Job(name, K, check_capm)
         for name in names
         if (check_capm := CLAIMS[name].check_capm) is not None
-        for K in sorted(set(dataset_classes().values()) - set(CLASSES))
+        for K in sorted(others)
     ]
 
 
@@ -133,10 +126,15 @@ def configure() -> None:
 
     Tracing makes many objects and leaves little garbage, so that it is collected less often.
     """
+    import jax
+
+    from pgeom import environment
+
     gc.set_threshold(100_000)
     environment.fix_numbers(x64=True)
     environment.use_cache(min_seconds=0.2)
     jax.config.update("jax_disable_most_optimizations", True)
+    environment.count_devices()
 
 
 def run(jobs: list[Job], console: Console) -> dict[str, list[Check]]:

@@ -21,9 +21,9 @@ from pgeom.data import regimes
 from pgeom.data.label_noise import NoisyLabels
 from pgeom.data.splits import Split
 from pgeom.geometry.class_structure import class_stats
-from pgeom.training.early_stopping import Rule
 from pgeom.training.member import Member
 from pgeom.training.placement import Task
+from pgeom.training.settings import Rule
 
 
 class PreparedCell(NamedTuple):

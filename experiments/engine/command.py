@@ -5,20 +5,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import jax
-
-from experiments.engine import devices
-from experiments.engine.damage import set_damage_aside
 from experiments.engine.disk import one_line_errors
-from experiments.engine.jobs import JobStats, Machine, train_missing
 from experiments.engine.lock import claim
 from experiments.engine.options import Options
-from experiments.engine.records import Store
 from experiments.engine.study import Study
 from pgeom.frontend import command_line
 from pgeom.frontend.folders import require_writable
 from pgeom.frontend.numbers import count
+
+if TYPE_CHECKING:  # what needs JAX is imported when a command begins
+    from experiments.engine.records import Store
 
 
 class Command:
@@ -28,6 +26,11 @@ class Command:
         """Check the common options and set up JAX; nothing is written yet."""
         self._begun = time.perf_counter()
         options.check()
+        import jax
+
+        from experiments.engine import devices
+        from experiments.engine.jobs import JobStats, Machine
+
         if options.distributed:
             devices.join_processes(options.devices)
         available = devices.prepare_devices(options.devices)
@@ -51,6 +54,8 @@ class Command:
         No other process writes to any of the folders meanwhile, and what is damaged in them is set
         aside before anything is trained.
         """
+        from experiments.engine.jobs import train_missing
+
         with claim(*folders) if self.machine.is_primary else nullcontext():
             stores = {folder: self._open(folder) for folder in folders}
             jobs = [(study, stores[folder]) for folder, those in folders.items() for study in those]
@@ -61,8 +66,11 @@ class Command:
                 title = f"{study.name or 'study'}{place}, {study.dataset.name}"
                 self.stats += train_missing(study, store, self.machine, title)
 
-    def _open(self, folder: Path) -> Store:
+    def _open(self, folder: Path) -> "Store":
         """The records of a folder, in which whatever was damaged is named and set aside."""
+        from experiments.engine.damage import set_damage_aside
+        from experiments.engine.records import Store
+
         if self.machine.is_primary:
             for damage in set_damage_aside(folder):
                 print(damage, file=sys.stderr)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from experiments.engine.study import Study
-from pgeom.training import early_stopping
-from pgeom.training.early_stopping import Rule
+from pgeom.training import settings
+from pgeom.training.settings import Rule
 
 RATES = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 LONGER = 9  # times as many epochs: 405 of the protocol's 45
@@ -53,7 +53,7 @@ def train_longer(study: Study) -> tuple[Study, ...]:
 
 def never_stop(study: Study) -> tuple[Study, ...]:
     """All epochs."""
-    training = replace(study.training, stopping=early_stopping.NEVER)
+    training = replace(study.training, stopping=settings.NEVER)
     return (replace(study, name="no early stopping", training=training),)
 
 

@@ -21,17 +21,22 @@ def prepare_devices(devices: int | None) -> int:
     """
     if devices is not None and devices < 1:
         raise UsageError(f"--devices must be at least 1, got {devices}")
-    environment.fix_numbers(x64=False)
-    environment.use_cache(min_seconds=0.0)
-    flags = os.environ.get("XLA_FLAGS", "").split()
-    os.environ["XLA_FLAGS"] = " ".join(dict.fromkeys([*flags, ONE_THREAD]))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with suppress(RuntimeError):
-        jax.config.update("jax_num_cpu_devices", cores)
+    simulate_devices(cores or 1)
     available = environment.count_devices()
     if devices is not None and devices > available:
         raise UsageError(f"--devices must be at most {available}, all there are, got {devices}")
     return devices or available
+
+
+def simulate_devices(count: int) -> None:
+    """Set up JAX with so many single-threaded devices on a CPU, however many cores it has."""
+    environment.fix_numbers(x64=False)
+    environment.use_cache(min_seconds=0.0)
+    flags = os.environ.get("XLA_FLAGS", "").split()
+    os.environ["XLA_FLAGS"] = " ".join(dict.fromkeys([*flags, ONE_THREAD]))
+    with suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", count)
 
 
 def describe_device(count: int) -> dict[str, str | int]:

@@ -7,21 +7,14 @@ from typing import Annotated, Literal
 
 import tyro
 
-from experiments.engine.data_options import load_dataset, parse_regimes
-from experiments.engine.own_losses import (
-    load_generators,
-    load_losses,
-    name_sources,
-    require_new_names,
-)
-from experiments.engine.own_models import make_model
+from experiments.engine.data_options import load_dataset, parse_kinds, parse_regimes
 from experiments.engine.study import Sources, Study
+from pgeom.data import datasets
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec
-from pgeom.training.criteria import StopOn
-from pgeom.training.settings import Training
+from pgeom.training.settings import StopOn, Training
 
 SEEDS = 5
 LARGEST_SEED = 2**32 - 1  # that NumPy and scikit-learn take
@@ -89,6 +82,29 @@ class Options:
             raise UsageError(f"--learning-rate must be positive, got {self.learning_rate:g}")
         if self.memory is not None and not self.memory > 0:
             raise UsageError(f"--memory must be positive, got {self.memory:g}")
+        parse_seeds(self.seeds)
+
+    def check_words(
+        self,
+        dataset: str | None = None,
+        *,
+        regimes: tuple[str, ...] = (),
+        losses: tuple[str, ...] = (),
+        known: Mapping[str, LossSpec] = catalogue.GENERAL,
+    ) -> None:
+        """Refuse what is misspelt, before a `Command` imports JAX; the rest is for `make_study`.
+
+        Args:
+          dataset: a name or a path, if the command takes one.
+          regimes: as they print.
+          losses: names of `known`.
+          known: the losses to choose from.
+        """
+        self.check()
+        choose_all("loss", losses, known)
+        if dataset is not None:
+            datasets.require_known(dataset)
+        parse_kinds(regimes)
 
 
 Common = Annotated[Options, tyro.conf.OmitArgPrefixes]
@@ -102,7 +118,7 @@ def make_study(
     *,
     regimes: tuple[str, ...] = (),
     losses: tuple[str, ...] = (),
-    known: Mapping[str, LossSpec] | None = None,
+    known: Mapping[str, LossSpec] = catalogue.GENERAL,
 ) -> Study:
     """The study that a command line asks for, or a UsageError; nothing is trained yet.
 
@@ -117,7 +133,9 @@ def make_study(
       losses: names of `known`; all of them if none are given.
       known: the losses to choose from, by default the general ones of the catalogue.
     """
-    known = catalogue.GENERAL if known is None else known
+    # here and not above: a mistake in the command line should not wait for JAX
+    from experiments.engine import own_losses, own_models
+
     chosen = choose_all("loss", losses, known)
     data = load_dataset(
         dataset,
@@ -126,9 +144,10 @@ def make_study(
         impute=options.impute,
         noise_map=options.noise_map,
     )
-    own = load_generators(options.generators, data.num_classes, match=not options.no_match)
-    own += load_losses(options.own_losses, data.num_classes)
-    require_new_names(own, catalogue.LOSSES)
+    K, match = data.num_classes, not options.no_match
+    own = own_losses.load_generators(options.generators, K, match=match)
+    own += own_losses.load_losses(options.own_losses, K)
+    own_losses.require_new_names(own, catalogue.LOSSES)
     seeds = parse_seeds(options.seeds)
     return Study(
         name=name,
@@ -136,7 +155,7 @@ def make_study(
         regimes=parse_regimes(regimes, data, seeds[0]),
         seeds=seeds,
         losses=(*(known[loss] for loss in chosen), *own),
-        model=make_model(options.model, data),
+        model=own_models.make_model(options.model, data),
         training=Training(
             options.epochs, options.batch_size, options.learning_rate, stop_on=options.stop_on
         ),
@@ -144,7 +163,7 @@ def make_study(
         sources=Sources(
             dataset={"name": dataset, "target": options.target, "impute": options.impute},
             model=options.model,
-            losses=name_sources(options.generators, options.own_losses),
+            losses=own_losses.name_sources(options.generators, options.own_losses),
         ),
     )
 

@@ -7,7 +7,7 @@ from functools import cache
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.loading import load
 from pgeom.geometry.explanations import explain_convexity
-from pgeom.losses.candidates import MEAN_CURVATURE
+from pgeom.losses.constants import MEAN_CURVATURE
 from pgeom.losses.own import (
     generator_loss,
     plain_loss,

@@ -20,8 +20,7 @@ from pgeom.losses import catalogue
 from pgeom.losses.own import generator_loss, plain_loss
 from pgeom.losses.spec import LossSpec
 from pgeom.models.architectures import ARCHITECTURES
-from pgeom.training.early_stopping import Rule
-from pgeom.training.settings import Optimiser, Training
+from pgeom.training.settings import Optimiser, Rule, Training
 
 SHOWN = 4  # identities in a message
 

@@ -12,14 +12,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from experiments.engine.measures import Measure
-from pgeom.data.datasets import Dataset
+from pgeom.data.dataset import Dataset
 from pgeom.data.regimes import Regime
 from pgeom.losses.spec import LossSpec
-from pgeom.models.model import Model
 from pgeom.training.settings import PROTOCOL, Training
+
+if TYPE_CHECKING:  # commands import this before JAX
+    from experiments.engine.measures import Measure
+    from pgeom.models.model import Model
 
 
 class Cell(NamedTuple):
@@ -60,9 +62,9 @@ class Study:
     regimes: tuple[Regime, ...]
     seeds: tuple[int, ...]
     losses: tuple[LossSpec, ...]
-    model: Model
+    model: "Model"
     training: Training = PROTOCOL
-    measure: Measure | None = None
+    measure: "Measure | None" = None
     timed: bool = False
     noisy_validation: bool = False
     sources: Sources | None = None

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from experiments import ablation, robustness
+from experiments import ablation
+from experiments.engine import sensitivity
 from experiments.figures.clean_models import ATTACKS
 from experiments.figures.diagnostics import hardware
 from experiments.figures.studies import (
@@ -220,7 +221,7 @@ def best_variants(results: Results) -> str:
 def robustness_table(results: Results) -> str:
     """Which attack is the strongest at equal radius."""
     runs, parts = results.robustness, []
-    for radius in robustness.RADII:
+    for radius in sensitivity.RADII:
         left = {name: means(runs, f"{name.lower()}_{radius}").mean() for name in ATTACKS}
         strongest = min(left, key=lambda name: left[name])
         parts.append(f"{strongest} at {radius} ({left[strongest]:.3f})")

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from experiments import ablation, figures, longtail, robustness
+from experiments import ablation, figures, longtail
+from experiments.engine import sensitivity
 from experiments.figures.legend import Legend
 from experiments.report.gather import Results
 from experiments.report.item_files import Findings
@@ -194,7 +195,7 @@ FIGURES = {
     "natural-corruption": Recipe(
         "Accuracy under corrupted inputs",
         lambda results, path: figures.natural_corruption(
-            results.robustness, results.legend, robustness.NATURAL, path
+            results.robustness, results.legend, sensitivity.NATURAL, path
         ),
         "robustness",
         data="robustness-runs",
@@ -202,7 +203,7 @@ FIGURES = {
     "attacks": Recipe(
         "Accuracy under attack",
         lambda results, path: figures.attacks(
-            results.robustness, results.legend, robustness.RADII, path
+            results.robustness, results.legend, sensitivity.RADII, path
         ),
         "robustness",
         data="robustness-runs",

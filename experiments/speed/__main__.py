@@ -1,4 +1,4 @@
-"""pgeom against other ways to do the digits job: `python -m experiments.speed`."""
+"""pgeom against other ways to do its jobs: `python -m experiments.speed`."""
 
 import importlib.util
 import json as json_format
@@ -10,7 +10,6 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from experiments.engine import devices
 from pgeom.frontend import command_line, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.folders import require_writable
@@ -18,40 +17,52 @@ from pgeom.frontend.names import choose_all
 from pgeom.frontend.writing import write_text
 from pgeom.training.settings import Training
 
-NEEDS_TORCH = ("throughput", "end-to-end")
-NAMES = ("throughput", "end-to-end", "growth", "kernels", "first")
+NEEDS_TORCH = ("throughput", "end-to-end", "images")
+OTHERS = ("growth", "estimator", "scale", "kernels", "first")
+NAMES = (*NEEDS_TORCH, *OTHERS)
 
 
 def main(
     parts: tuple[str, ...] = (),
-    seeds: int = 20,
+    seeds: int = 10,
     epochs: int = Training.epochs,
+    check_seeds: int = 50,
+    resume: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    page: Path | None = None,
     out: Path = Path("results/speed"),
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
 ) -> int:
-    """Time the digits job side by side, on this machine, in one run; it should be quiet.
+    """Time pgeom and its peers side by side, on this machine, which should be quiet.
+
+    All parts take some 20 minutes on two cores.
 
     Args:
-        parts: Of throughput, end-to-end, growth, kernels and first; all if none are given.
-        seeds: How many; a quarter and five times as many are used too.
+        parts: Of throughput, end-to-end, images, growth, estimator, scale, kernels and first; all
+            if none are given.
+        seeds: How many; half and five times as many are used too.
         epochs: How many each run is trained.
+        check_seeds: How many seeds of the paper's cells are trained to check what scale predicts
+            for a thousand.
+        resume: Keep the parts that are in --out from a run with the same options.
+        page: Where to write everything as a page of Markdown, with its figure beside it.
         out: The folder for the tables, the figure and speed.json.
         json: Print the measurements as JSON, and nothing else, on stdout.
     """
     parts = choose_all("part", parts, NAMES)
-    for name, value in (("seeds", seeds), ("epochs", epochs)):
+    for name, value in (("seeds", seeds), ("epochs", epochs), ("check-seeds", check_seeds)):
         if value < 1:
             raise UsageError(f"--{name} must be at least 1, got {value}")
     require_writable(out, option="--out")
-    if set(parts) & set(NEEDS_TORCH) and importlib.util.find_spec("torch") is None:
-        raise UsageError(
-            f"{' and '.join(NEEDS_TORCH)} need PyTorch: pip install -e '.[bench]', or ask for "
-            "--parts growth kernels first"
-        )
+    if page is not None:
+        require_writable(page.parent, option="--page")
+    _require_peers(parts)
+    from experiments.engine import devices  # here and not above: it imports JAX
+
     devices.prepare_devices(None)
     console = command_line.make_console(stderr=json)
-    measured = _measure(parts, seeds, epochs, console)
-    agreed = _report(measured, out, console)
+    sizes = (seeds, epochs, check_seeds)
+    measured = _measure(parts, sizes, out / "parts", resume, console)
+    agreed = _report(measured, out, page, console)
     if json:
         print(json_format.dumps(measured, indent=2), file=output.results())
     if not agreed:
@@ -59,35 +70,69 @@ def main(
     return 0 if agreed else 1
 
 
-def _measure(parts, seeds: int, epochs: int, console: Console) -> dict[str, list[dict]]:
-    """The rows of each part."""
-    from experiments.speed.laps import PARTS, Workshop
+def _require_peers(parts: tuple[str, ...]) -> None:
+    """Refuse parts that cannot be measured here: without PyTorch, or without the images."""
+    if set(parts) & set(NEEDS_TORCH) and importlib.util.find_spec("torch") is None:
+        raise UsageError(
+            f"{', '.join(NEEDS_TORCH[:-1])} and {NEEDS_TORCH[-1]} need PyTorch: pip install -e "
+            f"'.[bench]', or ask for --parts {' '.join(OTHERS)}"
+        )
+    if "images" in parts:
+        from pgeom.data.images import find_fashion
 
+        try:
+            find_fashion()
+        except UsageError as error:
+            raise UsageError(f"--parts images: {error}") from None
+
+
+def _measure(
+    parts: tuple[str, ...], sizes: tuple[int, int, int], kept: Path, resume: bool, console: Console
+) -> dict[str, list[dict]]:
+    """The rows of each part, which are written as soon as they are complete."""
+    from experiments.speed.parts import PARTS
+    from experiments.speed.workshop import Sizes, Workshop
+
+    measured: dict[str, list[dict]] = {}
     with tempfile.TemporaryDirectory() as folder, console.status("") as status:
         workshop = Workshop(Path(folder), status.update)
-        return {name: list(PARTS[name](workshop, seeds, epochs)) for name in parts}
+        for name in parts:
+            path, options = kept / f"{name}.json", Sizes(*sizes)._asdict()
+            found = json_format.loads(path.read_text()) if resume and path.is_file() else {}
+            if found.get("options") == options:
+                measured[name] = found["rows"]
+                continue
+            measured[name] = list(PARTS[name].measure(workshop, Sizes(*sizes)))
+            finished = {"options": options, "rows": measured[name]}
+            write_text(path, json_format.dumps(finished) + "\n")
+    return measured
 
 
-def _report(measured: dict[str, list[dict]], out: Path, console: Console) -> bool:
+def _report(
+    measured: dict[str, list[dict]], out: Path, page: Path | None, console: Console
+) -> bool:
     """Write the tables and the figure and print the former; whether the contenders agree."""
     import pandas as pd
 
     from experiments.figures.speed import growth
-    from experiments.speed.grids import GRIDS, agree
+    from experiments.speed.parts import PARTS
+    from experiments.speed.speed_page import write_page
     from experiments.tables.grid import OnTerminal, to_markdown
 
     frames = {name: pd.DataFrame(rows) for name, rows in measured.items()}
-    grids = [GRIDS[name](frame) for name, frame in frames.items()]
+    grids = {name: PARTS[name].grid(frame) for name, frame in frames.items()}
     written = [
-        write_text(out / "speed.md", "\n".join(map(to_markdown, grids))),
+        write_text(out / "speed.md", "\n".join(map(to_markdown, grids.values()))),
         write_text(out / "speed.json", json_format.dumps(measured, indent=2) + "\n"),
     ]
-    if "growth" in frames:
-        written += growth(frames["growth"], out / "growth")
-    for grid in grids:
+    drawn = growth(frames["growth"], out / "growth") if "growth" in frames else []
+    if page is not None:
+        figure = next((path for path in drawn if path.suffix == ".png"), None)
+        written.append(write_page(page, grids, figure))
+    for grid in grids.values():
         console.print(OnTerminal(grid))
-    console.print(f"written: {', '.join(map(str, written))}", soft_wrap=True)
-    return "throughput" not in frames or agree(frames["throughput"])
+    console.print(f"written: {', '.join(map(str, [*written, *drawn]))}", soft_wrap=True)
+    return all(PARTS[name].agree(frame) for name, frame in frames.items())
 
 
 if __name__ == "__main__":

@@ -1,20 +1,27 @@
-"""What a newcomer waits for: the import, the first gradient, run eagerly, and the first diagnosis.
+"""What a newcomer waits for: help, refusals, imports, the first gradient and diagnosis.
 
-`python -m experiments.speed.first` prints a list of rows as JSON; each is measured in this process,
-in the order of the rows, without a compilation cache.
+`python -m experiments.speed.first` prints a list of rows as JSON, measured in the order of the rows
+and without a compilation cache: commands in processes of their own, the rest in this one.
 """
 
 import json
 import os
 import resource
+import subprocess
 import sys
 import time
 from functools import cache
 
 CLASSES = (10, 100, 1_000)
+COMMANDS = (
+    "experiments.noise --help",
+    "experiments.noise --datset digits",
+    "experiments.noise --losses nonsense",
+    "proofs_numeric --help",
+)
 
 
-def rows(classes: tuple[int, ...] = CLASSES) -> list[dict]:
+def rows(classes: tuple[int, ...] = CLASSES, commands: tuple[str, ...] = COMMANDS) -> list[dict]:
     """Seconds of each step the first and the second time, and the peak memory after it."""
     measured = []
 
@@ -24,19 +31,31 @@ def rows(classes: tuple[int, ...] = CLASSES) -> list[dict]:
             begun = time.perf_counter()
             step()
             times.append(time.perf_counter() - begun)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        users = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        peak = max(resource.getrusage(user).ru_maxrss for user in users)
         peak /= 2**30 if sys.platform == "darwin" else 2**20
         measured.append({"what": what, "first": times[0], "second": times[1], "peak_gib": peak})
 
-    measure("import pgeom", _import)
+    for words in commands:
+        measure(f"python -m {words}", lambda words=words: _command(words))
+    measure("import jax", _import_jax)
+    measure("import pgeom and all its names, after that", _import)
     measure("README's gradient of Σp³, eagerly", _gradient)
     for K in classes:
         measure(f"diagnose Σp³, K = {K:,}", lambda K=K: _diagnosis(K))
     return measured
 
 
+def _command(words: str) -> None:
+    subprocess.run([sys.executable, "-m", *words.split()], capture_output=True)
+
+
+def _import_jax() -> None:
+    import jax  # noqa: F401
+
+
 def _import() -> None:
-    import pgeom  # noqa: F401
+    import pgeom.public  # noqa: F401
 
 
 def cubic(p):

@@ -5,9 +5,11 @@ nor devices are set up here but for the trainer: the other runs as JAX comes.
 """
 
 import json
+import math
 import resource
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,11 +21,14 @@ import optax
 
 from experiments.engine import devices as machine
 from experiments.engine.cells import prepare
+from experiments.engine.study import Study
 from experiments.speed.job import Job, Lap, Member, Ridges, read
 from experiments.speed.prepare import make_study
 from pgeom.evaluation import metrics
 from pgeom.losses.catalogue import GENERAL
 from pgeom.losses.spec import LossSpec
+from pgeom.models.cnn import CNN
+from pgeom.models.flax_module import FlaxModel
 from pgeom.training import early_stopping
 from pgeom.training.placement import Setup, share_features, task_sizes
 from pgeom.training.trainer import compile_programs, train
@@ -32,7 +37,20 @@ from pgeom.types import Annealing, ClassStats
 
 def trainer(job: Job, devices: int | None = None) -> Lap:
     """pgeom: all losses of a member in one program, one member per device."""
+    return _train(make_study(job), job, devices)
+
+
+def flax_convolution(job: Job) -> Lap:
+    """The same trainer, with a network whose convolutions are those of Flax."""
     study = make_study(job)
+    shape, classes = study.dataset.image_shape, study.dataset.num_classes
+    assert shape is not None  # it is a job of images
+    network = ConvolutionalNetwork(classes, job.width, job.dropout)
+    return _train(replace(study, model=FlaxModel(network, shape, classes)), job, None)
+
+
+def _train(study: Study, job: Job, devices: int | None) -> Lap:
+    """The lap of pgeom's trainer with a study."""
     training, cells = study.training, study.cells
     placing = (training.batch_size, training.optimiser, machine.prepare_devices(devices))
     setup = Setup(study.model, study.losses, *placing)
@@ -96,8 +114,35 @@ class MLP(nn.Module):
         return nn.Dense(self.classes, kernel_init=_uniform)(x)
 
 
+class ConvolutionalNetwork(nn.Module):
+    """The layers of `pgeom.models.cnn.CNN` as Flax has them."""
+
+    classes: int
+    width: int
+    rate: float
+
+    @nn.compact
+    def __call__(self, x, train: bool):
+        x = x.reshape(len(x), *x.shape[1:], 1)
+        for channels in CNN.channels:
+            start = {"kernel_init": _uniform, "bias_init": partial(_uniform_bias, 9 * x.shape[-1])}
+            convolve = nn.Conv(channels, (3, 3), strides=2, padding=1, **start)
+            x = nn.relu(convolve(x))
+        x = x.reshape(len(x), -1)
+        for units in (self.width, self.classes):
+            start = {"kernel_init": _uniform, "bias_init": partial(_uniform_bias, x.shape[-1])}
+            x = nn.Dense(units, **start)(x)
+            if units == self.width:
+                x = nn.Dropout(self.rate, deterministic=not train)(nn.relu(x))
+        return x
+
+
+def _uniform_bias(fan_in: int, key, shape, dtype=jnp.float32):
+    return jax.random.uniform(key, shape, dtype, -(fan_in**-0.5), fan_in**-0.5)
+
+
 def _uniform(key, shape, dtype=jnp.float32):
-    bound = shape[0] ** -0.5
+    bound = math.prod(shape[:-1]) ** -0.5
     return jax.random.uniform(key, shape, dtype, -bound, bound)
 
 
@@ -168,5 +213,6 @@ def _epoch(job: Job, model, optimiser, spec: LossSpec, member: Member, state: di
 if __name__ == "__main__":
     name, path, *devices = sys.argv[1:]
     given = read(Path(path))
-    lap = one_loss(*given) if name == "one_loss" else trainer(given[0], *map(int, devices))
+    ways = {"one_loss": lambda: one_loss(*given), "flax": lambda: flax_convolution(given[0])}
+    lap = ways.get(name, lambda: trainer(given[0], *map(int, devices)))()
     print(json.dumps(lap._asdict()))

@@ -27,6 +27,7 @@ class Job(NamedTuple):
     width: int
     beta0: float
     margin: dict[str, float]  # of APMS
+    images: int = 0  # so many of Fashion-MNIST instead of digits, and a convolutional network
 
     @property
     def runs(self) -> int:
@@ -77,3 +78,8 @@ def read(path: Path) -> tuple[Job, Member, Ridges]:
         fields |= {name: tuple(fields[name]) for name in ("regimes", "losses")}
         stack = Member(*(arrays[name] for name in Member._fields))
         return Job(**fields), stack, Ridges(*(arrays[name] for name in Ridges._fields))
+
+
+def split(stack: Member) -> list[Member]:
+    """The members of a stack."""
+    return [Member(*(part[place] for part in stack)) for place in range(len(stack.y))]

@@ -1,18 +1,12 @@
-"""What is measured: laps of the contenders in turn, each in a process of its own."""
+"""What is measured of the digits job: laps of the contenders in turn, each in its own process."""
 
-import json
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import jax
 import numpy as np
 
 from experiments.engine.cells import prepare
-from experiments.speed.job import Job, Lap
+from experiments.speed.job import Job
 from experiments.speed.kernels import SIZES
 from experiments.speed.prepare import (
     ALL_REGIMES,
@@ -23,62 +17,43 @@ from experiments.speed.prepare import (
     flop,
     make_study,
     products,
-    write_job,
+)
+from experiments.speed.this_machine import describe_machine
+from experiments.speed.workshop import (
+    BATCHED,
+    COMPILED,
+    COMPILED_BATCHED,
+    CONTENDERS,
+    EAGER,
+    ONE_LOSS,
+    OURS,
+    Sizes,
+    Workshop,
 )
 
-OURS = "pgeom"
-EAGER, BATCHED, ONE_LOSS = "PyTorch, eager", "PyTorch, batched", "JAX, one loss at a time"
-CONTENDERS = {
-    EAGER: ("torch_contenders", "eager"),
-    BATCHED: ("torch_contenders", "batched"),
-    ONE_LOSS: ("jax_contenders", "one_loss"),
-    OURS: ("jax_contenders", "trainer"),
-}
+REGIMES = ALL_REGIMES[:3]  # the repeats of a throughput
+TRIAL = "torch.compile"
 WIDE = 384
-GROWTH_REPEATS = 3
+GROWTH_REPEATS = 2
 
 
-class Workshop:
-    """A folder for jobs, caches and records, and the processes that run there."""
+def throughput(workshop: Workshop, sizes: Sizes) -> Iterator[dict]:
+    """Rows of laps: every contender does one regime after another, in turn with the others.
 
-    def __init__(self, folder: Path, say):
-        self.folder, self.say = folder, say
-
-    def lap(self, contender: str, job: Job, *arguments) -> tuple[Lap, float]:
-        """A contender's lap, and the seconds of its whole process."""
-        module, name = CONTENDERS[contender]
-        path = self.job_file(job)
-        self.say(f"{contender}: {job.runs} runs of {job.epochs} epochs")
-        text, seconds = self.run(f"experiments.speed.{module}", name, path, *arguments)
-        return Lap(**json.loads(text)), seconds
-
-    def run(self, module: str, *arguments, cache: str = "cache") -> tuple[str, float]:
-        """What a command prints, and the seconds it takes."""
-        own = {
-            "XDG_CACHE_HOME": str(self.folder / cache),
-            "JAX_COMPILATION_CACHE_DIR": str(self.folder / cache / "plain"),
-        }
-        command = [sys.executable, "-m", module, *map(str, arguments)]
-        begun = time.perf_counter()
-        done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
-        return done.stdout, time.perf_counter() - begun
-
-    def job_file(self, job: Job) -> Path:
-        """The file of a job, written unless it is there."""
-        path = self.folder / f"{abs(hash(repr(job)))}.npz"
-        if not path.exists():
-            write_job(path, job)
-        return path
-
-
-def throughput(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
-    """Rows of laps: every contender does one regime after another, in turn with the others."""
-    for regime in ALL_REGIMES:
-        job = digits_job((regime,), seeds, epochs)
+    First of all torch.compile is tried; where it is slower, its contender does not run.
+    """
+    jobs = {regime: digits_job((regime,), sizes.seeds, sizes.epochs) for regime in REGIMES}
+    trials = list(try_compiling(workshop, jobs[REGIMES[0]]))
+    yield from trials
+    contenders = [EAGER, BATCHED, OURS]
+    for way, contender in (("eager", COMPILED), ("batched", COMPILED_BATCHED)):
+        if np.median([row["ratio"] for row in trials if row["regime"].startswith(way)]) > 1:
+            contenders.append(contender)
+    for regime, job in jobs.items():
         rate = float(workshop.run("experiments.speed.limit", workshop.job_file(job))[0])
-        for contender in CONTENDERS:
+        # that of one loss at a time compiles for a minute: once is enough
+        once = [ONE_LOSS] if regime == REGIMES[0] else []
+        for contender in (one for one in CONTENDERS if one in [*contenders, *once]):
             lap, _ = workshop.lap(contender, job)
             yield {
                 "contender": contender,
@@ -86,9 +61,20 @@ def throughput(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
                 "runs_per_second": job.runs / lap.seconds,
                 "gflops": useful(job) / lap.seconds,
                 "limit": rate,
+                "machine": describe_machine(),
                 "compiling": lap.compiling,
                 "nll": lap.nll,
             }
+
+
+def try_compiling(workshop: Workshop, job: Job) -> Iterator[dict]:
+    """Rows of how many times as fast torch.compile makes the contenders in PyTorch."""
+    workshop.say("trying torch.compile")
+    try:
+        found = workshop.rows("torch_trial", workshop.job_file(job))
+    except RuntimeError as error:  # such as where there is no compiler for C++
+        found = {"failed": {"ratio": 0.0, "error": str(error).strip().splitlines()[-1]}}
+    yield from ({"contender": TRIAL, "regime": way, **row} for way, row in found.items())
 
 
 def useful(job: Job) -> float:
@@ -99,77 +85,61 @@ def useful(job: Job) -> float:
     return flop(products(digits_model(job.width), *sizes)) * job.runs * job.epochs / 1e9
 
 
-def end_to_end(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
-    """Rows of whole commands, with early stopping: what a user waits for.
+def end_to_end(workshop: Workshop, sizes: Sizes) -> Iterator[dict]:
+    """A row of whole commands, with early stopping: what a user waits for.
 
-    The eager contender is given its data ready and draws no figure.
+    The contenders are given their data ready and draw no figure.
     """
-    few = max(1, seeds // 4)
-    for count, ways in ((few, ("cold", "warm")), (seeds, ("cold",))):
-        job = digits_job(ALL_REGIMES, count, epochs, stopping=True)
-        row = {"seeds": count, "runs": job.runs, EAGER: workshop.lap(EAGER, job)[1]}
-        for way in ways:
-            workshop.say(f"{OURS}: the whole command at {count} seeds, {way}")
-            out = workshop.folder / f"noise-{count}-{way}"
-            arguments = ["--dataset", DATASET, "--seeds", count, "--epochs", epochs, "--out", out]
-            row[way] = workshop.run("experiments.noise", *arguments, cache=f"command-{count}")[1]
-        if count == few:
-            usual, path = CONTENDERS[ONE_LOSS], workshop.job_file(job)
-            workshop.say(f"{ONE_LOSS}: the same job at {count} seeds, cold")
-            module = f"experiments.speed.{usual[0]}"
-            row[ONE_LOSS] = workshop.run(module, usual[1], path, cache=f"usual-{count}")[1]
-        yield row
+    job = digits_job(ALL_REGIMES, sizes.few, sizes.epochs, stopping=True)
+    row = {"seeds": sizes.few, "runs": job.runs, EAGER: workshop.lap(EAGER, job)[1]}
+    for way in ("cold", "warm"):
+        workshop.say(f"{OURS}: the whole command at {sizes.few} seeds, {way}")
+        out = workshop.folder / f"noise-{way}"
+        options = ["--dataset", DATASET, "--seeds", sizes.few, "--epochs", sizes.epochs]
+        row[way] = workshop.run("experiments.noise", *options, "--out", out, cache="command")[1]
+    yield row
 
 
-def growth(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
+def growth(workshop: Workshop, sizes: Sizes) -> Iterator[dict]:
     """Rows of pgeom alone: more seeds, losses, devices, and a wider network.
 
     In rounds, so that a slow minute of the machine does not fall on one size; the sizes that take
-    longer than the usual job are measured once.
+    longer than the usual job are measured once, and a job that several rows share once a round.
     """
-    regime, few = ALL_REGIMES[:1], max(1, seeds // 4)
-    usual = digits_job(regime, seeds, epochs)
-    sizes = [("seeds", count, usual._replace(seeds=count)) for count in (few, seeds, 5 * seeds)]
-    counts = (1, 4, len(LOSSES))
-    sizes += [("losses", count, usual._replace(losses=LOSSES[:count])) for count in counts]
-    sizes += [("devices", count, usual, count) for count in range(1, jax.device_count() + 1)]
+    usual, few = digits_job(ALL_REGIMES[:1], sizes.seeds, sizes.epochs), max(1, sizes.seeds // 4)
+    counts = {"seeds": (few, sizes.seeds, 5 * sizes.seeds), "losses": (1, 4, len(LOSSES))}
+    jobs = [("seeds", count, usual._replace(seeds=count)) for count in counts["seeds"]]
+    jobs += [("losses", n, usual._replace(losses=LOSSES[:n])) for n in counts["losses"]]
+    available = jax.device_count()
+    jobs += [("devices", count, usual, count) for count in range(1, available + 1)]
     widths = (usual.width, WIDE)
-    sizes += [("width", width, usual._replace(seeds=few, width=width)) for width in widths]
+    jobs += [("width", width, usual._replace(seeds=few, width=width)) for width in widths]
     for repeat in range(GROWTH_REPEATS):
-        for what, value, job, *devices in sizes:
-            if repeat == 0 or useful(job) <= useful(usual):
-                lap, _ = workshop.lap(OURS, job, *devices)
-                yield {
-                    "what": what,
-                    "value": value,
-                    "seconds_per_run": lap.seconds / job.runs,
-                    "gflops": useful(job) / lap.seconds,
-                    "compiling": lap.compiling,
-                    "peak_gib": lap.peak_bytes / 2**30,
-                }
+        laps = {}
+        for what, value, job, *devices in jobs:
+            if repeat and useful(job) > useful(usual):
+                continue
+            key = (repr(job), *(devices or [available]))
+            if key not in laps:
+                laps[key], _ = workshop.lap(OURS, job, *devices)
+            lap = laps[key]
+            yield {
+                "what": what,
+                "value": value,
+                "seconds_per_run": lap.seconds / job.runs,
+                "gflops": useful(job) / lap.seconds,
+                "compiling": lap.compiling,
+                "peak_gib": lap.peak_bytes / 2**30,
+            }
 
 
-def kernels(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
+def kernels(workshop: Workshop, sizes: Sizes) -> Iterator[dict]:
     """Rows of the score kernels."""
     workshop.say(f"score kernels at K = {', '.join(str(K) for K, _ in SIZES)}")
-    yield from json.loads(workshop.run("experiments.speed.kernels")[0])
+    yield from workshop.rows("kernels")
 
 
-def first(workshop: Workshop, seeds: int, epochs: int) -> Iterator[dict]:
+def first(workshop: Workshop, sizes: Sizes) -> Iterator[dict]:
     """Rows of a newcomer's first seconds."""
-    workshop.say("first import, gradient and diagnosis")
-    yield from json.loads(workshop.run("experiments.speed.first")[0])
-
-
-def spread(values) -> tuple[float, float, float]:
-    """Median, least and largest."""
-    return float(np.median(values)), float(np.min(values)), float(np.max(values))
-
-
-PARTS = {
-    "throughput": throughput,
-    "end-to-end": end_to_end,
-    "growth": growth,
-    "kernels": kernels,
-    "first": first,
-}
+    workshop.say("first help, import, gradient and diagnosis")
+    yield from workshop.rows("first")

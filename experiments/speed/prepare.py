@@ -1,5 +1,11 @@
-"""The digits job: its constants, its data, and the matrix products that are its useful work."""
+"""The jobs: their constants, their data, and the matrix products that are the useful work.
 
+Nearly everything is about the digits job. The one of images is a convolutional network and the
+cross-entropy on some of Fashion-MNIST.
+"""
+
+import math
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -8,15 +14,17 @@ from experiments.engine.cells import prepare
 from experiments.engine.study import Study
 from experiments.speed.job import Job, Member, Ridges, write
 from pgeom.data import datasets
+from pgeom.data.dataset import Dataset, from_arrays
 from pgeom.data.regimes import Regime
 from pgeom.losses import candidates
 from pgeom.losses.catalogue import GENERAL
+from pgeom.losses.constants import MARGIN
+from pgeom.models.cnn import CNN
 from pgeom.models.mlp import MLP
-from pgeom.training import early_stopping
-from pgeom.training.early_stopping import Rule
-from pgeom.training.settings import Training
+from pgeom.training.settings import NEVER, PAPER, Rule, Training
 
-DATASET = "digits"
+DATASET, FASHION = "digits", "fashion-mnist"
+IMAGE, IMAGE_BATCH = (28, 28), 256
 ALL_REGIMES = ("clean", "symmetric-20", "symmetric-40", "pair-flip-40")
 LOSSES = tuple(GENERAL)
 
@@ -37,7 +45,7 @@ def digits_job(
     width: int | None = None,
 ) -> Job:
     """The protocol's job; by default without early stopping, so that the work is equal."""
-    rule = early_stopping.PAPER if stopping else early_stopping.NEVER
+    rule = PAPER if stopping else NEVER
     training, model = Training(epochs), digits_model(width)
     return Job(
         regimes=regimes,
@@ -53,20 +61,37 @@ def digits_job(
         dropout=model.dropout,
         width=model.width,
         beta0=training.beta0,
-        margin=candidates.MARGIN,
+        margin=MARGIN,
     )
+
+
+def images_job(trained: int, seeds: int, epochs: int) -> Job:
+    """Cross-entropy on so many training images, three fifths of those that there are."""
+    job = digits_job(ALL_REGIMES[:1], seeds, epochs, losses=("ce",))
+    model = CNN(IMAGE, 10)
+    changed = {"batch_size": IMAGE_BATCH, "dropout": model.dropout, "width": model.hidden}
+    return job._replace(images=math.ceil(trained / 0.6), **changed)
+
+
+@cache
+def some_images(count: int) -> Dataset:
+    """The first images of Fashion-MNIST, which are in no particular order."""
+    whole = datasets.load(FASHION)
+    part = {"image_shape": whole.image_shape, "dtype": np.float32}
+    return from_arrays(FASHION, whole.features[:count], whole.labels[:count], **part)
 
 
 def make_study(job: Job) -> Study:
     """The job as a study."""
     rule = Rule(job.minimum, job.patience)
+    dataset = some_images(job.images) if job.images else datasets.load(DATASET)
     return Study(
         name="speed",
-        dataset=datasets.load(DATASET),
+        dataset=dataset,
         regimes=tuple(map(Regime.parse, job.regimes)),
         seeds=tuple(range(job.seeds)),
         losses=tuple(GENERAL[loss] for loss in job.losses),
-        model=digits_model(job.width),
+        model=CNN(IMAGE, dataset.num_classes) if job.images else digits_model(job.width),
         training=Training(job.epochs, job.batch_size, job.learning_rate, job.beta0, rule),
     )
 

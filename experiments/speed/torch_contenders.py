@@ -1,6 +1,7 @@
-"""The job in PyTorch, by a single-threaded process a core: run by run, or many runs in a batch.
+"""The job in PyTorch, by one single-threaded process per core: run by run, or many runs in a batch.
 
-`python -m experiments.speed.torch_contenders eager job.npz` prints a lap as JSON.
+`python -m experiments.speed.torch_contenders eager job.npz` prints a lap as JSON. With `compiled`
+as a third word, what is called at every step goes through torch.compile.
 """
 
 import json
@@ -8,35 +9,49 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from experiments.speed.job import Job, Lap, Member, Ridges, read
-from experiments.speed.torch_losses import LOSSES, Context
+from experiments.speed.job import Job, Lap, Member, Ridges, read, split
+from experiments.speed.torch_losses import LOSSES
+from experiments.speed.torch_training import (
+    as_tensors,
+    contexts,
+    make_objective,
+    make_optimiser,
+    reset,
+    train_run,
+)
 
 
-def eager(job: Job, stack: Member, ridges: Ridges) -> Lap:
+def eager(job: Job, stack: Member, ridges: Ridges, compiling: bool = False) -> Lap:
     """Every run by an ordinary training loop; a part is a member with all its losses."""
-    alone = [Member(*(part[place] for part in stack)) for place in range(len(stack.y))]
-    return _spread(_train_member, [(job, one, ridges) for one in alone])
+    return spread(_train_member, [(job, one, ridges, compiling) for one in split(stack)])
 
 
-def batched(job: Job, stack: Member, ridges: Ridges) -> Lap:
+def batched(job: Job, stack: Member, ridges: Ridges, compiling: bool = False) -> Lap:
     """Stacked matrices; a part is all seeds of a loss and a regime."""
     cuts = [slice(first, first + job.seeds) for first in range(0, len(stack.y), job.seeds)]
     groups = [Member(*(part[cut] for part in stack)) for cut in cuts]
-    single = [job._replace(losses=(loss,)) for loss in job.losses]
-    return _spread(_train_stack, [(one, group, ridges) for group in groups for one in single])
+    parts = [
+        (job._replace(losses=(loss,)), group, ridges, compiling)
+        for group in groups
+        for loss in job.losses
+    ]
+    return spread(_train_stack, parts)
 
 
-def _spread(train, parts) -> Lap:
-    """Share the parts out over a process a core; the clock runs while they train."""
+def spread(train, parts) -> Lap:
+    """Share the parts out, one process per core; the clock runs while they train."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     with ProcessPoolExecutor(cores, get_context("spawn"), _get_ready) as pool:
         done = list(pool.map(_timed, [train] * len(parts), parts))
@@ -49,7 +64,7 @@ def _get_ready() -> None:
     torch.set_num_threads(1)
     weight = torch.zeros(1, requires_grad=True)
     weight.grad = torch.zeros(1)
-    torch.optim.AdamW([weight]).step()
+    torch.optim.AdamW([weight], fused=True).step()
 
 
 def _timed(train, part):
@@ -58,81 +73,81 @@ def _timed(train, part):
     return begun, time.time(), nll
 
 
-def _train_member(job: Job, member: Member, ridges: Ridges) -> list[float]:
+def _train_member(job: Job, member: Member, ridges: Ridges, compiling: bool) -> list[float]:
     """Test NLLs of a member's runs, one loss after another."""
-    return [_train_run(job, _tensors(member), ridges, LOSSES[loss]) for loss in job.losses]
+    data, nll = as_tensors(member), []
+    for loss in job.losses:
+        sizes = (data.x.shape[1], job.width, len(data.capm), job.dropout)
+        model, objective = network(*sizes, loss, compiling)
+        nll.append(train_run(job, data, ridges, reset(model), objective))
+    return nll
 
 
-def _train_run(job: Job, data: Member, ridges: Ridges, loss) -> float:
-    (_, inputs), classes = data.x.shape, len(data.capm)
+@cache
+def network(inputs: int, width: int, classes: int, dropout: float, loss: str, compiling: bool):
+    """The network of a process for a loss, and its mean loss on a batch, compiled or not."""
     model = nn.Sequential(
-        *(nn.Linear(inputs, job.width), nn.ReLU(), nn.Dropout(job.dropout)),
-        *(nn.Linear(job.width, job.width), nn.ReLU(), nn.Dropout(job.dropout)),
-        nn.Linear(job.width, classes),
+        *(nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(dropout)),
+        *(nn.Linear(width, width), nn.ReLU(), nn.Dropout(dropout)),
+        nn.Linear(width, classes),
     )
-    optimiser = torch.optim.AdamW(
-        model.parameters(), job.learning_rate, weight_decay=job.weight_decay
-    )
-    context = _contexts(job, data, ridges)
-    best, best_epoch, kept = math.inf, 0, None
-    for epoch in range(1, job.epochs + 1):
-        model.train()
-        for batch in torch.randperm(len(data.y)).split(job.batch_size):
-            optimiser.zero_grad()
-            loss(model(data.x[batch]), data.y[batch], next(context)).mean().backward()
-            nn.utils.clip_grad_norm_(model.parameters(), job.clip)
-            optimiser.step()
-        model.eval()
-        with torch.no_grad():
-            nll = F.cross_entropy(model(data.validation_x), data.validation_y).item()
-        if nll < best:
-            best, best_epoch = nll, epoch
-            kept = {name: value.clone() for name, value in model.state_dict().items()}
-        if epoch >= job.minimum and epoch - best_epoch >= job.patience:
-            break
-    model.load_state_dict(kept)
-    with torch.no_grad():
-        return F.cross_entropy(model(data.test_x), data.test_y).item()
+    objective = make_objective(model, LOSSES[loss])
+    # one program for each of the two sizes of batches
+    return model, torch.compile(objective, dynamic=False) if compiling else objective
 
 
-def _tensors(member: Member) -> Member:
-    """The arrays as tensors, labels as the integers that PyTorch wants."""
-    tensors = map(torch.as_tensor, member)
-    return Member(*(t if t.is_floating_point() else t.long() for t in tensors))
+class Stack(NamedTuple):
+    """The stacked parameters of all seeds, their optimiser, and the objective of a batch."""
+
+    parameters: list[torch.Tensor]
+    optimiser: torch.optim.AdamW
+    objective: Callable
 
 
-def _contexts(job: Job, data: Member, ridges: Ridges):
-    """What the loss knows at each step; the coefficient of APMS falls linearly."""
-    parameters = tuple(map(torch.as_tensor, ridges))
-    horizon = job.epochs * -(-data.y.shape[-1] // job.batch_size)
-    for step in range(horizon):
-        beta = job.beta0 * (1 - step / horizon)
-        yield Context(data.capm, parameters, job.margin, beta)
+def start_stack(job: Job, data: Member, loss: str, compiling: bool) -> Stack:
+    """All seeds of a loss before their first epoch."""
+    parameters = _initial(len(data.y), data.x.shape[2], job.width, data.capm.shape[1])
+    objective = _stacked_objective(loss, job.dropout, compiling)
+    return Stack(parameters, make_optimiser(job, parameters), objective)
 
 
-def _train_stack(job: Job, group: Member, ridges: Ridges) -> list[float]:
+def train_stack_epoch(job: Job, data: Member, stack: Stack, context) -> None:
+    """All batches, of every seed in an order of its own."""
+    seeds = torch.arange(len(data.y))[:, None]
+    for batch in torch.rand(data.y.shape).argsort(1).split(job.batch_size, 1):
+        stack.optimiser.zero_grad()
+        x, y = data.x[seeds, batch], data.y[seeds, batch]
+        stack.objective(stack.parameters, x, y, next(context)).backward()
+        _clip(stack.parameters, job.clip)
+        stack.optimiser.step()
+
+
+def _train_stack(job: Job, group: Member, ridges: Ridges, compiling: bool) -> list[float]:
     """Test NLLs of the runs of one loss, trained as one stack of matrices, to the last epoch."""
-    data, loss = _tensors(group), LOSSES[job.losses[0]]
-    runs = len(data.y)
-    parameters = _initial(runs, data.x.shape[2], job.width, data.capm.shape[1])
-    optimiser = torch.optim.AdamW(parameters, job.learning_rate, weight_decay=job.weight_decay)
-    context, stack = _contexts(job, data, ridges), torch.arange(runs)[:, None]
-    best, kept = torch.full((runs,), math.inf), [value.detach().clone() for value in parameters]
+    data = as_tensors(group)
+    stack, context = start_stack(job, data, job.losses[0], compiling), contexts(job, data, ridges)
+    best = torch.full((len(data.y),), math.inf)
+    kept = [value.detach().clone() for value in stack.parameters]
     for _ in range(job.epochs):
-        for batch in torch.rand(data.y.shape).argsort(1).split(job.batch_size, 1):
-            optimiser.zero_grad()
-            logits = _logits(parameters, data.x[stack, batch], job.dropout)
-            loss(logits, data.y[stack, batch], next(context)).mean(-1).sum().backward()
-            _clip(parameters, job.clip)
-            optimiser.step()
-        with torch.no_grad():
-            nll = _nll(_logits(parameters, data.validation_x), data.validation_y)
+        train_stack_epoch(job, data, stack, context)
+        with torch.no_grad():  # not in inference mode, whose tensors may not be written to
+            nll = _nll(_logits(stack.parameters, data.validation_x), data.validation_y)
             better = nll < best
             best = torch.where(better, nll, best)
-            for saved, value in zip(kept, parameters, strict=True):
+            for saved, value in zip(kept, stack.parameters, strict=True):
                 saved[better] = value[better]
-    with torch.no_grad():
+    with torch.inference_mode():
         return _nll(_logits(kept, data.test_x), data.test_y).tolist()
+
+
+@cache
+def _stacked_objective(loss: str, dropout: float, compiling: bool):
+    """`objective(parameters, x, y, context)`: the mean losses of a batch, summed over the runs."""
+
+    def objective(parameters, x, y, context):
+        return LOSSES[loss](_logits(parameters, x, dropout), y, context).mean(-1).sum()
+
+    return torch.compile(objective, dynamic=False) if compiling else objective
 
 
 def _initial(runs: int, inputs: int, width: int, classes: int) -> list[torch.Tensor]:
@@ -153,11 +168,11 @@ def _logits(parameters, x, dropout=0.0):
 
 def _clip(parameters, most: float) -> None:
     """Each run's gradient to the norm that one run is allowed."""
-    zero = torch.zeros(())
-    squares = sum((value.grad.square().sum((1, 2)) for value in parameters), zero)
-    factor = (most / (squares.sqrt() + 1e-6)).clamp(max=1)[:, None, None]
+    norms = [torch.linalg.vector_norm(value.grad, dim=(1, 2)) for value in parameters]
+    total = torch.linalg.vector_norm(torch.stack(norms), dim=0)
+    factor = (most / (total + 1e-6)).clamp(max=1)[:, None, None]
     for value in parameters:
-        value.grad *= factor
+        value.grad.mul_(factor)
 
 
 def _nll(logits, labels):
@@ -165,5 +180,6 @@ def _nll(logits, labels):
 
 
 if __name__ == "__main__":
-    contender = {"eager": eager, "batched": batched}[sys.argv[1]]
-    print(json.dumps(contender(*read(Path(sys.argv[2])))._asdict()))
+    way, path, *compiling = sys.argv[1:]
+    lap = {"eager": eager, "batched": batched}[way](*read(Path(path)), bool(compiling))
+    print(json.dumps(lap._asdict()))

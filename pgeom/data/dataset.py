@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float32, Int32
+from numpy.typing import ArrayLike
 
 from pgeom.data.regimes import Regime
 from pgeom.data.splits import Moments, fit_moments
-from pgeom.types import Numbers
 
 REGIMES = "clean symmetric-20 symmetric-40"  # of a dataset that names none
 
@@ -82,8 +82,8 @@ class Standardised(NamedTuple):
 
 def from_arrays(
     name: str,
-    features: Numbers,
-    labels: Numbers,
+    features: ArrayLike,
+    labels: ArrayLike,
     regimes: str = REGIMES,
     *,
     classes: Sequence[str] | None = None,
@@ -92,7 +92,7 @@ def from_arrays(
     notes: Sequence[str] = (),
     missing: bool = False,
     dtype: type[np.floating] = np.float64,
-    posterior: Numbers | None = None,
+    posterior: ArrayLike | None = None,
 ) -> Dataset:
     """A dataset of your own arrays, checked and copied.
 
@@ -131,7 +131,7 @@ def from_arrays(
     )
 
 
-def _checked_posterior(posterior: Numbers, n: int, K: int) -> Float[np.ndarray, "n K"]:
+def _checked_posterior(posterior: ArrayLike, n: int, K: int) -> Float[np.ndarray, "n K"]:
     rows = np.asarray(posterior, np.float64)
     if rows.shape != (n, K) or not np.all(rows >= 0) or not np.allclose(rows.sum(axis=1), 1):
         raise ValueError(f"posterior must be {n} distributions on {K} classes, got {rows.shape}")

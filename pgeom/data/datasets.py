@@ -15,14 +15,13 @@ depends on the seed of a run.
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
-from sklearn import datasets
 
 from pgeom.data.dataset import REGIMES, Dataset, from_arrays
 from pgeom.data.images import fashion_mnist, mnist1d
 from pgeom.data.mixtures import FORM, is_mixture, mixture_dataset
+from pgeom.data.paths import FORMS, is_folder, is_path
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose
 
@@ -42,18 +41,17 @@ def load(name: str, *, target: str | None = None, impute: bool = False) -> Datas
     Raises:
       UsageError: in one line, if there is no such dataset.
     """
-    if name not in BUILT_IN and not is_mixture(name):
-        # here and not above: pandas takes a second
-        from pgeom.data import files, image_folder
+    require_known(name)
+    if name in BUILT_IN or is_mixture(name):
+        _refuse_options(target, impute, f"datasets from files, got {name!r}")
+        return mixture_dataset(name) if is_mixture(name) else _made(BUILT_IN[name])
+    # here and not above: pandas takes a second
+    from pgeom.data import files, image_folder
 
-        if files.is_folder(name):
-            _refuse_options(target, impute, f"tables, got the folder {name!r}")
-            return image_folder.read_folder(Path(name))
-        if files.is_path(name):
-            return files.read_dataset(Path(name), target=target, impute=impute)
-        _refuse_unknown(name, files.FORMS)
-    _refuse_options(target, impute, f"datasets from files, got {name!r}")
-    return mixture_dataset(name) if is_mixture(name) else _made(BUILT_IN[name])
+    if is_folder(name):
+        _refuse_options(target, impute, f"tables, got the folder {name!r}")
+        return image_folder.read_folder(Path(name))
+    return files.read_dataset(Path(name), target=target, impute=impute)
 
 
 def _refuse_options(target: str | None, impute: bool, purpose: str) -> None:
@@ -61,12 +59,18 @@ def _refuse_options(target: str | None, impute: bool, purpose: str) -> None:
         raise UsageError(f"{'--impute' if target is None else '--target'} is for {purpose}")
 
 
-def _refuse_unknown(name: str, forms: str) -> NoReturn:
+def require_known(name: str) -> None:
+    """Refuse a word that names no dataset and is no path, without reading anything.
+
+    Raises:
+      UsageError: in one line, with the nearest name.
+    """
+    if is_mixture(name) or is_folder(name) or is_path(name):
+        return
     try:
         choose("dataset", name, BUILT_IN)
     except UsageError as error:
-        raise UsageError(f"{error}, {FORM}, or the path of a {forms}") from None
-    raise AssertionError(f"{name!r} is built in")
+        raise UsageError(f"{error}, {FORM}, or the path of a {FORMS}") from None
 
 
 @cache
@@ -75,11 +79,15 @@ def _made(build: Callable[[], Dataset]) -> Dataset:
 
 
 def _breast_cancer() -> Dataset:
+    from sklearn import datasets
+
     features, labels = map(np.asarray, datasets.load_breast_cancer(return_X_y=True))
     return from_arrays("breast-cancer", features, labels, classes=("malignant", "benign"))
 
 
 def _digits() -> Dataset:
+    from sklearn import datasets
+
     pixels, labels = map(np.asarray, datasets.load_digits(return_X_y=True))
     regimes = f"{REGIMES} pair-flip-40"
     return from_arrays(
@@ -88,11 +96,15 @@ def _digits() -> Dataset:
 
 
 def _wine() -> Dataset:
+    from sklearn import datasets
+
     features, labels = map(np.asarray, datasets.load_wine(return_X_y=True))
     return from_arrays("wine", features, labels, classes=("class_0", "class_1", "class_2"))
 
 
 def _confusion() -> Dataset:
+    from sklearn import datasets
+
     # The paper states 2,400 examples and six classes; it does not state any constant below.
     features, labels = datasets.make_classification(
         n_samples=2400,
@@ -109,6 +121,8 @@ def _confusion() -> Dataset:
 
 
 def _long_tail() -> Dataset:
+    from sklearn import datasets
+
     # The paper states 6,000 examples and ten balanced classes; it does not state any constant
     # below. flip_y = 0 keeps the population balanced exactly: 600 of each class.
     features, labels = datasets.make_classification(

@@ -14,12 +14,11 @@ import pandas as pd
 from pgeom.data.csv_table import read_csv
 from pgeom.data.dataset import Dataset, from_arrays
 from pgeom.data.encoding import EncodedLabels, encode_features, encode_labels, listed
+from pgeom.data.paths import FORMS, SUFFIXES
 from pgeom.data.splits import SMALLEST_CLASS
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import nearest
 
-SUFFIXES = (".npz", ".csv", ".parquet")
-FORMS = ".npz, .csv or .parquet file, or of a folder with IDX files"
 LONGEST_NAME = 100  # of a dataset: it is part of the names of files
 SMALLEST_SQUARE = 8  # pixels a side, below which a square number of features is no image
 UNREADABLE = (OSError, ValueError, EOFError, csv.Error, zipfile.BadZipFile, zlib.error)
@@ -48,17 +47,6 @@ class Table(NamedTuple):
         side = math.isqrt(self.columns.shape[1])
         square = side >= SMALLEST_SQUARE and side**2 == self.columns.shape[1]
         return square or self.image_shape is not None
-
-
-def is_path(word: str) -> bool:
-    """Whether a word looks like the path of a file, and not like the name of a dataset."""
-    path = Path(word)
-    return path.suffix.lower() in SUFFIXES or len(path.parts) > 1 or path.is_file()
-
-
-def is_folder(word: str) -> bool:
-    """Whether a word is a folder, and no table in several files, as of `.parquet` there are."""
-    return Path(word).is_dir() and Path(word).suffix.lower() not in SUFFIXES
 
 
 def read_dataset(path: Path, *, target: str | None = None, impute: bool = False) -> Dataset:

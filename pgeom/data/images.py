@@ -49,7 +49,7 @@ class Parts(NamedTuple):
 
 def fashion_mnist() -> Dataset:
     """Its 70,000 images, from where they are on this machine."""
-    return make_fashion(read_parts(_find_fashion()))
+    return make_fashion(read_parts(find_fashion()))
 
 
 def make_fashion(parts: Parts) -> Dataset:
@@ -127,7 +127,7 @@ def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
     return np.frombuffer(content, np.uint8, offset=begin).reshape(shape)
 
 
-def _find_fashion() -> Path:
+def find_fashion() -> Path:
     """The first folder that has all four files."""
     own = os.environ.get(FOLDER_VARIABLE)
     folders = [folder / FASHION for folder in SYSTEM_FOLDERS]

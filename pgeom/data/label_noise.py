@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Int32, Integer
+from numpy.typing import ArrayLike
 
-from pgeom import edge
+from pgeom.deferred import Deferred
 
+edge = Deferred("pgeom.edge")  # it needs JAX, without which regimes are parsed
 FLIP_RATE_SD = 0.1  # of the flip rates of instance-dependent noise, as in the literature
 
 
@@ -42,7 +43,7 @@ class NoisyLabels(NamedTuple):
 
 
 def symmetric(
-    labels: ArrayLike | Sequence, rate: float | int, K: int, rng: np.random.Generator
+    labels: ArrayLike, rate: float | int, K: int, rng: np.random.Generator
 ) -> NoisyLabels:
     """Move each selected label to one of the other classes, all equally likely.
 
@@ -65,7 +66,7 @@ def symmetric(
 
 
 def pair_flip(
-    labels: ArrayLike | Sequence, rate: float | int, K: int, rng: np.random.Generator
+    labels: ArrayLike, rate: float | int, K: int, rng: np.random.Generator
 ) -> NoisyLabels:
     """Move each selected label to the next class.
 
@@ -85,7 +86,7 @@ def pair_flip(
 
 
 def asymmetric(
-    labels: ArrayLike | Sequence,
+    labels: ArrayLike,
     rate: float | int,
     K: int,
     rng: np.random.Generator,
@@ -114,7 +115,7 @@ def asymmetric(
 
 
 def instance_dependent(
-    labels: ArrayLike | Sequence,
+    labels: ArrayLike,
     rate: float | int,
     K: int,
     rng: np.random.Generator,
@@ -150,7 +151,7 @@ def instance_dependent(
     return _describe(clean, np.where(selected, scores.argmax(axis=1), clean), K)
 
 
-def unchanged(labels: ArrayLike | Sequence, K: int) -> NoisyLabels:
+def unchanged(labels: ArrayLike, K: int) -> NoisyLabels:
     """Clean labels as a `NoisyLabels`."""
     clean = _checked(labels, 0, K)
     return _describe(clean, clean, K)
@@ -174,7 +175,7 @@ def _select(
     return rng.random(labels.shape) < rate
 
 
-def _checked(labels: ArrayLike | Sequence, rate: float | int, K: int) -> Int32[np.ndarray, " n"]:
+def _checked(labels: ArrayLike, rate: float | int, K: int) -> Int32[np.ndarray, " n"]:
     edge.require(0 <= rate <= 1, "rate", "in [0, 1]", rate)
     edge.check_num_classes(K)
     labels = np.asarray(labels)

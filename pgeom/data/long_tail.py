@@ -14,13 +14,14 @@ validation and test stay as they are.
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Int64
+from numpy.typing import ArrayLike
 
-from pgeom import edge
+from pgeom.deferred import Deferred
+
+edge = Deferred("pgeom.edge")  # it needs JAX, without which regimes are parsed
 
 
 def keep_counts(n_max: int, K: int, ratio: float | int) -> Int64[np.ndarray, " K"]:
@@ -44,7 +45,7 @@ def keep_counts(n_max: int, K: int, ratio: float | int) -> Int64[np.ndarray, " K
 
 
 def subsample(
-    labels: ArrayLike | Sequence, K: int, ratio: float | int, rng: np.random.Generator
+    labels: ArrayLike, K: int, ratio: float | int, rng: np.random.Generator
 ) -> Int64[np.ndarray, " m"]:
     """Draw a long-tailed subset of a training pool, without replacement.
 

@@ -20,8 +20,6 @@ from typing import NamedTuple, Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int
-from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import StandardScaler
 
 
 @runtime_checkable
@@ -134,6 +132,8 @@ def _divide(
     indices: Int[np.ndarray, " m"], labels: Int[np.ndarray, " n"], share: float, seed: int
 ) -> list[Int[np.ndarray, " _"]]:
     """The indices without a stratified share of them, and that share."""
+    from sklearn.model_selection import train_test_split
+
     return train_test_split(indices, test_size=share, random_state=seed, stratify=labels[indices])
 
 
@@ -177,6 +177,8 @@ def fit_moments(features: Float[np.ndarray, "n d"]) -> Moments:
     The scale of a feature that is always missing is infinite, which makes it zero wherever it is
     there after all.
     """
+    from sklearn.preprocessing import StandardScaler
+
     empty = np.isnan(features).all(axis=0)
     scaler = StandardScaler().fit(np.where(empty, 0, features) if empty.any() else features)
     # A default scaler has both; scikit-learn types them as optional.

@@ -25,7 +25,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
@@ -111,6 +110,8 @@ def _closure_converted(F: Generator, p: Array) -> tuple[Callable, list]:
     custom_jvp needs everything that may be differentiated or mapped as an argument, and
     `jax.closure_convert` would leave out integers and booleans.
     """
+    from jax.extend.core import jaxpr_as_fun  # with it comes Pallas, which takes a while
+
     program = jax.make_jaxpr(F)(p)
     traced = [i for i, value in enumerate(program.consts) if isinstance(value, jax.core.Tracer)]
 

@@ -3,35 +3,12 @@
 Each is `loss(logits[..., K], labels[...], *, ...) -> [...]`, one value per example.
 """
 
-from pgeom.losses.likelihood import cross_entropy, focal, label_smoothing, poly1
-from pgeom.losses.noise_robust import (
-    active_passive,
-    generalized_cross_entropy,
-    mean_absolute_error,
-    symmetric_cross_entropy,
-)
-from pgeom.losses.prior_adjusted import (
-    balanced_softmax,
-    class_balanced_cross_entropy,
-    ldam,
-    logit_adjustment,
-)
-from pgeom.losses.proper import brier
-from pgeom.losses.tempered import bi_tempered
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "active_passive",
-    "balanced_softmax",
-    "bi_tempered",
-    "brier",
-    "class_balanced_cross_entropy",
-    "cross_entropy",
-    "focal",
-    "generalized_cross_entropy",
-    "label_smoothing",
-    "ldam",
-    "logit_adjustment",
-    "mean_absolute_error",
-    "poly1",
-    "symmetric_cross_entropy",
-]
+from pgeom.deferred import hand_on
+
+if TYPE_CHECKING:
+    from pgeom.losses.functions import *  # noqa: F403
+
+# commands import the catalogue, and parse their arguments without JAX
+__getattr__, __dir__ = hand_on(__name__, "pgeom.losses.functions")

@@ -17,21 +17,11 @@ from pgeom.geometry.class_structure import capm_matrix
 from pgeom.geometry.curvature import match_curvature
 from pgeom.geometry.generators import Hyperbolic, Quadratic, hyperbolic
 from pgeom.losses import proper
+from pgeom.losses.constants import CAPM, HPG, MEAN_CURVATURE
 from pgeom.losses.spec import steady
 from pgeom.types import CatalogueLoss, ClassStats
 
 GEOMETRY_SEED = 2025  # fixed, and independent of every data and model seed
-MEAN_CURVATURE = 2.0  # ◇ the common target of CAPM and HPG, that of the Brier score
-
-CAPM = {  # ◇
-    "lam": 1.0,
-    "gamma": 1.0,
-    "delta": 0.2,
-    "low_rank": True,
-    "mean_curvature": MEAN_CURVATURE,
-}
-HPG = {"ridges": 4, "mean_curvature": MEAN_CURVATURE}  # ◇
-MARGIN = {"tau": 0.1, "kappa": 0.2, "nu": 0.1}  # ◇ of APMS
 
 
 def capm(stats: ClassStats, **constants) -> CatalogueLoss:

@@ -8,8 +8,13 @@
 Array(0.54918, dtype=float32)
 """
 
-from pgeom.losses import candidates, likelihood, noise_robust, prior_adjusted, proper, tempered
+from pgeom.deferred import Deferred
+from pgeom.losses.constants import CAPM, HPG, MARGIN
 from pgeom.losses.spec import Look, LossSpec, from_counts, from_logits
+
+candidates, likelihood = Deferred("pgeom.losses.candidates"), Deferred("pgeom.losses.likelihood")
+noise_robust, tempered = Deferred("pgeom.losses.noise_robust"), Deferred("pgeom.losses.tempered")
+prior_adjusted, proper = Deferred("pgeom.losses.prior_adjusted"), Deferred("pgeom.losses.proper")
 
 LIKELIHOOD, ROBUST, GENERATOR = "Likelihood", "Noise-robust", "Generator-based"
 PRIOR = "Prior-adjusted"
@@ -91,7 +96,7 @@ _GENERAL = (
         "CAPM",
         GENERATOR,
         candidates.capm,
-        candidates.CAPM,
+        CAPM,
         Look("#2C0958", "p"),
         candidate=True,
     ),
@@ -100,7 +105,7 @@ _GENERAL = (
         "HPG",
         GENERATOR,
         candidates.hpg,
-        candidates.HPG,
+        HPG,
         Look("#F597BC", "*"),
         candidate=True,
     ),
@@ -109,7 +114,7 @@ _GENERAL = (
         "APMS",
         GENERATOR,
         candidates.apms,
-        candidates.HPG | candidates.MARGIN | {"power": 1.0},
+        HPG | MARGIN | {"power": 1.0},
         Look("#E19D05", "d"),
         candidate=True,
     ),

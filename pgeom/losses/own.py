@@ -25,8 +25,9 @@ from pgeom.geometry.closed_forms import rescale
 from pgeom.geometry.curvature import mean_curvature
 from pgeom.geometry.diagnosis import Diagnosis, diagnose
 from pgeom.geometry.explanations import explain_convexity
-from pgeom.losses.candidates import GEOMETRY_SEED, MEAN_CURVATURE
+from pgeom.losses.candidates import GEOMETRY_SEED
 from pgeom.losses.catalogue import LOSSES
+from pgeom.losses.constants import MEAN_CURVATURE
 from pgeom.losses.proper import on_logits
 from pgeom.losses.sameness import Same, find_content
 from pgeom.losses.spec import LossSpec, from_logits, steady

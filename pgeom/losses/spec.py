@@ -15,9 +15,10 @@ loss is one value:
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pgeom.types import CatalogueLoss, ClassStats
+if TYPE_CHECKING:  # JAX is not needed to name a loss
+    from pgeom.types import CatalogueLoss, ClassStats
 
 
 class Look(NamedTuple):
@@ -45,13 +46,13 @@ class LossSpec:
     name: str = field(compare=False)
     label: str = field(compare=False)
     family: str = field(compare=False)
-    make: Callable[..., CatalogueLoss]
+    make: "Callable[..., CatalogueLoss]"
     constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
     look: Look | None = field(default=None, compare=False)
     candidate: bool = field(default=False, compare=False)
     note: str = field(default="", compare=False)
 
-    def build(self, stats: ClassStats) -> CatalogueLoss:
+    def build(self, stats: "ClassStats") -> "CatalogueLoss":
         """The loss for the class statistics of one training partition."""
         return self.make(stats, **self.constants)
 
@@ -60,16 +61,16 @@ class LossSpec:
         return replace(self, name=name, label=label, constants={**self.constants, **constants})
 
 
-def from_logits(loss: Callable) -> Callable[..., CatalogueLoss]:
+def from_logits(loss: Callable) -> "Callable[..., CatalogueLoss]":
     """The `make` of a loss `loss(logits, labels, **constants)` that needs no class statistics."""
     return lambda stats, **constants: steady(partial(loss, **constants))
 
 
-def from_counts(loss: Callable) -> Callable[..., CatalogueLoss]:
+def from_counts(loss: Callable) -> "Callable[..., CatalogueLoss]":
     """The `make` of a loss `loss(logits, labels, *, class_counts, **constants)`."""
     return lambda stats, **constants: steady(partial(loss, class_counts=stats.counts, **constants))
 
 
-def steady(loss: Callable) -> CatalogueLoss:
+def steady(loss: Callable) -> "CatalogueLoss":
     """A loss that does not change over training, in the form of one that may."""
     return lambda logits, labels, annealing: loss(logits, labels)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
 
 import flax.linen as nn
@@ -24,10 +24,10 @@ class DenseModel(ABC):
     def layers(self) -> nn.Module:
         """`layers(x, masks) -> logits`, in which every parameter is an `nn.Dense`'s."""
 
-    @cached_property
+    @property
     def _shapes(self) -> Mapping[str, Any]:
-        inputs = cast(Model, self).inputs  # a field of some models, a property of others
-        return jax.eval_shape(self.layers.init, jax.random.key(0), jnp.zeros((1, inputs)))
+        # a field of some models, a property of others
+        return _parameter_shapes(self.layers, cast(Model, self).inputs)
 
     @cached_property
     def _unravel(self) -> Callable[[Float[Array, " P"]], Mapping[str, Any]]:
@@ -64,3 +64,9 @@ class DenseModel(ABC):
                 for part in ("kernel", "bias")
             }
         return np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(values)])
+
+
+@cache
+def _parameter_shapes(layers: nn.Module, inputs: int) -> Mapping[str, Any]:
+    """Once for all models that are equal: tracing takes longer than a small network trains."""
+    return jax.eval_shape(layers.init, jax.random.key(0), jnp.zeros((1, inputs)))

@@ -8,6 +8,7 @@
 - `none`: the latest epoch is the best one, so that nothing is selected and nothing stops.
 
 >>> import jax.numpy as jnp
+>>> from pgeom.training.settings import STOP_ON
 >>> logits, labels = jnp.array([[9.0, 0.0], [0.0, 9.0], [9.0, 0.0]]), jnp.array([0, 1, 1])
 >>> validation = Validation(logits, labels, None, jnp.float32(3.0), jnp.int32(7))
 >>> [round(float(CRITERIA[name](validation)), 3) for name in STOP_ON]
@@ -15,17 +16,15 @@
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from pgeom.geometry.scaling import fit_temperature
 from pgeom.losses.likelihood import cross_entropy
+from pgeom.training.settings import StopOn
 from pgeom.types import AnyArray
-
-StopOn = Literal["nll", "calibrated-nll", "accuracy", "none"]
-STOP_ON: tuple[StopOn, ...] = get_args(StopOn)
 
 
 class Validation(NamedTuple):

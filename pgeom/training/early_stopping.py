@@ -5,6 +5,7 @@ that is at least `minimum` and at least `patience` past the best. A value that i
 never a best, and the first one is remembered.
 
 >>> import jax.numpy as jnp
+>>> from pgeom.training.settings import PAPER
 >>> state = start()
 >>> for value in [0.9, 0.5, 0.7]: state, improved = update(state, jnp.float32(value), PAPER)
 >>> int(state.epoch), int(state.best_epoch), bool(state.stopped)
@@ -17,18 +18,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from pgeom.training.settings import Rule
 from pgeom.types import AnyArray
-
-
-class Rule(NamedTuple):
-    """When to stop: neither before `minimum` nor before `patience` epochs without a new best."""
-
-    minimum: int | Int[AnyArray, ""]
-    patience: int | Int[AnyArray, ""]
-
-
-PAPER = Rule(minimum=12, patience=8)  # that both count from epoch one it does not state
-NEVER = Rule(minimum=2**31 - 1, patience=2**31 - 1)
 
 
 class EarlyStopping(NamedTuple):

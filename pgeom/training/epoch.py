@@ -18,10 +18,10 @@ from pgeom.losses.likelihood import cross_entropy
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Masks, Model
 from pgeom.training import early_stopping
-from pgeom.training.criteria import CRITERIA, StopOn, Validation
+from pgeom.training.criteria import CRITERIA, Validation
 from pgeom.training.early_stopping import EarlyStopping
 from pgeom.training.member import Member, predict, standardise
-from pgeom.training.settings import Optimiser
+from pgeom.training.settings import Optimiser, StopOn
 from pgeom.types import Annealing, AnyArray, CatalogueLoss
 
 

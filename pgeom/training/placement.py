@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,10 +16,9 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training import early_stopping, epoch as one_epoch
-from pgeom.training.criteria import StopOn
 from pgeom.training.epoch import Run
 from pgeom.training.member import PREDICTED, Member, Weights
-from pgeom.training.settings import Optimiser
+from pgeom.training.settings import Optimiser, StopOn
 from pgeom.types import ClassStats
 
 AXIS = "members"
@@ -195,25 +194,30 @@ def assemble(tasks: Sequence[Task], setup: Setup, sharding: NamedSharding) -> Gr
     idle = tasks[-1]._replace(wanted=np.zeros(len(setup.losses), bool))
     padded = [*tasks, *[idle] * (setup.group_size - len(tasks))]
 
-    def sharded(member_array, like):
-        """An array of which this process makes only what its own devices hold."""
-
-        def part(index):
-            return np.stack([member_array(place) for place in range(setup.group_size)[index[0]]])
-
-        return jax.make_array_from_callback((setup.group_size, *np.shape(like)), sharding, part)
-
-    def put(*leaves):
-        return sharded(lambda place: np.asarray(leaves[place]), leaves[0])
+    def put(trees):
+        """The trees of the members as one, of stacked arrays."""
+        if sharding.is_fully_addressable:
+            # all leaves at once, which takes a tenth of the time; copied, because runs are donated
+            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+            return jax.device_put(stacked, sharding, may_alias=False)
+        return jax.tree.map(partial(_put_shares, sharding), *trees)
 
     blank = _blank_run(setup.model.size, setup.optimiser)
-    runs = [_first_runs(blank, task) for task in padded]
     return Group(
-        members=jax.tree.map(put, *[task.member for task in padded]),
-        runs=jax.tree.map(put, *runs),
-        inputs=put(*[task.inputs for task in padded]),
-        orders=lambda epoch: sharded(lambda place: padded[place].order(epoch), tasks[0].member.y),
+        members=put([task.member for task in padded]),
+        runs=put([_first_runs(blank, task) for task in padded]),
+        inputs=put([task.inputs for task in padded]),
+        orders=lambda epoch: put([task.order(epoch) for task in padded]),
     )
+
+
+def _put_shares(sharding: NamedSharding, *leaves: np.ndarray) -> Array:
+    """The arrays of the members as one, of which this process makes what its own devices hold."""
+
+    def part(index):
+        return np.stack([np.asarray(leaf) for leaf in leaves[index[0]]])
+
+    return jax.make_array_from_callback((len(leaves), *np.shape(leaves[0])), sharding, part)
 
 
 @cache

@@ -7,11 +7,27 @@ The paper states none of the constants marked ◇; they were fitted to its publi
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-import optax
+if TYPE_CHECKING:  # settings are defaults of command lines, which are parsed without JAX
+    import optax
 
-from pgeom.training.criteria import StopOn
-from pgeom.training.early_stopping import PAPER, Rule
+StopOn = Literal["nll", "calibrated-nll", "accuracy", "none"]
+STOP_ON: tuple[StopOn, ...] = get_args(StopOn)
+
+
+class Rule(NamedTuple):
+    """When to stop: neither before `minimum` nor before `patience` epochs without a new best.
+
+    Both are numbers, or arrays of them where they are data of a program.
+    """
+
+    minimum: Any
+    patience: Any
+
+
+PAPER = Rule(minimum=12, patience=8)  # that both count from epoch one it does not state
+NEVER = Rule(minimum=2**31 - 1, patience=2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -24,8 +40,10 @@ class Optimiser:
     eps: float = 1e-8
     weight_decay: float = 1e-4  # ◇ on all parameters
 
-    def transformation(self) -> optax.GradientTransformation:
+    def transformation(self) -> "optax.GradientTransformation":
         """The direction of a step, before it is multiplied by minus the learning rate."""
+        import optax
+
         return optax.chain(
             optax.clip_by_global_norm(self.clip),
             optax.scale_by_adam(b1=self.b1, b2=self.b2, eps=self.eps),

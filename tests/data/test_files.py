@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from pgeom.data import datasets, files
+from pgeom.data.paths import is_path
 from pgeom.data.regimes import Regime, partition
 from pgeom.frontend.errors import UsageError
 
@@ -186,7 +187,7 @@ def test_a_name_is_safe_in_the_names_of_files(stem, name):
     [("digits", False), ("digit", False), ("a.csv", True), ("A.NPZ", True), ("a/b", True)],
 )
 def test_a_path_is_told_from_a_name(word, path):
-    assert files.is_path(word) is path
+    assert is_path(word) is path
 
 
 def test_a_file_called_like_a_built_in_dataset_is_read_by_its_path(tmp_path, monkeypatch):

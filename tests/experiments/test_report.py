@@ -27,7 +27,7 @@ from experiments.tables import latex
 from experiments.tables.grid import Grid
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.figure_style import FORMS
-from proofs_numeric import proof_figures
+from proofs_numeric import theory_figures
 from tests.experiments.conftest import REPORTED, TWO, shrink_report, two_devices
 
 PAPER_TABLES = {"datasets", "candidate-accuracy", "digits-noise", "longtail", "calibration"}
@@ -68,7 +68,7 @@ def test_every_label_of_the_paper_has_a_place():
     assert {label for label, recipe in TABLES.items() if recipe.in_paper} == PAPER_TABLES
     drawn = {label for label, recipe in FIGURES.items() if recipe.in_paper}
     assert drawn | set(theory.FIGURES) == PAPER_FIGURES
-    assert set(theory.FIGURES) == set(proof_figures.FIGURES)
+    assert set(theory.FIGURES) == set(theory_figures.FIGURES)
 
 
 def test_every_table_and_figure_has_its_question_and_its_finding():

@@ -16,14 +16,16 @@ from experiments.speed import (
     grids,
     jax_contenders,
     kernels,
-    laps,
     limit,
     prepare,
+    workshop,
 )
 from experiments.speed.job import Lap, read
+from experiments.speed.parts import PARTS
 from experiments.tables.grid import to_markdown
+from pgeom.data import images
 from pgeom.frontend.errors import UsageError
-from pgeom.losses import candidates, catalogue
+from pgeom.losses import candidates, catalogue, constants
 from pgeom.models.mlp import MLP
 from pgeom.types import Annealing, ClassStats
 
@@ -81,7 +83,7 @@ def test_the_losses_in_pytorch_are_the_catalogue_s():
     matrix = torch.as_tensor(np.array(candidates.capm_generator(stats).A))
     F = candidates.hpg_generator(10)
     ridges = tuple(torch.as_tensor(np.array(part)) for part in (F.lam, F.a, F.rho, F.w, F.b))
-    context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), candidates.MARGIN, 0.1)
+    context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), constants.MARGIN, 0.1)
     annealing = Annealing(np.float32(50), np.float32(0.2), np.float32(100))
     for name, loss in LOSSES.items():
         found = loss(torch.as_tensor(logits), torch.as_tensor(labels).long(), context)
@@ -93,8 +95,8 @@ def test_the_contenders_in_pytorch_learn(job_file):
     pytest.importorskip("torch", reason="PyTorch is of the bench extra")
     from experiments.speed import torch_contenders
 
-    told = read(job_file)
-    both = [way(*told) for way in (torch_contenders.eager, torch_contenders.batched)]
+    job = read(job_file)
+    both = [way(*job) for way in (torch_contenders.eager, torch_contenders.batched)]
     assert all(0.5 < lap.nll < 2.3 and lap.seconds > 0 for lap in both)
     assert abs(both[0].nll - both[1].nll) < 0.15
 
@@ -113,42 +115,100 @@ def test_kernels_have_a_reference_and_need_memory_linear_in_the_classes():
         assert many["bytes"] < 9 * few["bytes"], few["score"]
 
 
-class Scripted(laps.Workshop):
+FIT = {"examples": 143, "features": 13, "epochs": 45, "accuracy": 0.97}
+PART = {"dataset": "digits", "cells": 4, "devices": 2, "losses": 13}
+PART |= {"compiling": 6.0, "group": 1.0, "host": 0.02, "calls": 40.0}
+
+
+def answer(module, *arguments):
+    """What a module of the study prints."""
+    match module, *arguments:
+        case "kernels", *_:
+            return kernels.measure(10, 4, repeats=1)
+        case "first", *_:
+            return first.rows(classes=(3,), commands=("experiments.noise --datset x",))
+        case "torch_trial", *_:
+            ratios = {"eager, ce": 0.5, "eager, hpg": 0.9, "batched, ce": 1.2}
+            return {way: {"ratio": ratio, "compiling": 7.0} for way, ratio in ratios.items()}
+        case "estimator", dataset, way, _:
+            seconds = (
+                {"first": 4.0, "second": 0.1} if way == "ours" else {"first": 1, "second": 0.3}
+            )
+            return {"dataset": dataset, "way": way, **FIT, **seconds}
+        case "scale", "parts", _:
+            return [PART]
+        case "scale", "mesh", _:
+            return [{"devices": 2**k, "call": 1e-4 * (1 + 2**k)} for k in range(4)]
+        case "scale", "check", seeds:
+            return {"seeds": seeds, "runs": 2600, "devices": 2, "seconds": 118.0}
+    raise AssertionError(module)
+
+
+class Scripted(workshop.Workshop):
     """A workshop of which every process is quick, and answers as told."""
 
     def lap(self, contender, job, *arguments):
-        seconds = {laps.OURS: 1.0}.get(contender, 4.0) / (arguments or (2,))[0]
+        seconds = {workshop.OURS: 1.0}.get(contender, 4.0) / (arguments or (2,))[0]
         return Lap(seconds, 3.0, 0.5, 2**30), seconds + 5
 
     def run(self, module, *arguments, cache="cache"):
-        if module.endswith("kernels"):
-            return json.dumps(kernels.measure(10, 4, repeats=1)), 1.0
-        if module.endswith("first"):
-            return json.dumps(first.rows(classes=(3,))), 1.0
-        return "100.0", 20.0 if "warm" in str(arguments[-1]) else 40.0
+        name = module.removeprefix("experiments.speed.")
+        if name in ("limit", "experiments.noise"):
+            return "100.0", 20.0 if "warm" in str(arguments[-1]) else 40.0
+        return json.dumps(answer(name, *arguments)), 1.0
 
     def job_file(self, job):
         return Path("job.npz")
 
 
 def test_every_part_becomes_a_table(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(laps, "Workshop", Scripted)
+    monkeypatch.setattr(workshop, "Workshop", Scripted)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
-    speed.main(out=tmp_path, json=True)
+    monkeypatch.setattr(images, "find_fashion", lambda: tmp_path)
+    page = tmp_path / "docs" / "speed.md"
+    assert speed.main(out=tmp_path, seeds=20, page=page, json=True) == 0
     told = json.loads(capsys.readouterr().out)
-    assert set(told) == set(speed.NAMES)
+    assert tuple(told) == speed.NAMES == tuple(PARTS)
     throughput = to_markdown(grids.throughput(pd.DataFrame(told["throughput"])))
     assert "| PyTorch, eager | 130.00 (130.00–130.00) | 4.00 (4.00–4.00) |" in throughput
+    # torch.compile makes the stack faster, so that it runs, and not the other
+    assert "| PyTorch, batched and compiled | " in throughput
+    assert "PyTorch, compiled" not in throughput and "eager, hpg 0.90" in throughput
     assert "agree within 0.03: they span 0.000" in throughput
     end_to_end = to_markdown(grids.end_to_end(pd.DataFrame(told["end-to-end"])))
-    assert "5 seeds, 260 runs, warm cache | 20.0 | 7.0 | 0.35 | – | – |" in end_to_end
+    assert "10 seeds, 520 runs, warm cache | 20.0 | 7.0 | 0.35 |" in end_to_end
     sizes = [row["value"] for row in told["growth"]]
-    assert sizes == [*(5, 20, 100, 1, 4, 13, 1, 2, 96, 384), *2 * (5, 20, 1, 4, 13, 1, 2, 96)]
+    assert sizes == [*(5, 20, 100, 1, 4, 13, 1, 2, 96, 384), *(5, 20, 1, 4, 13, 1, 2, 96)]
     waited = to_markdown(grids.first(pd.DataFrame(told["first"])))
     assert "| diagnose Σp³, K = 3 | " in waited
     assert all(row["first"] > 0 and row["peak_gib"] > 0 for row in told["first"])
-    written = {path.name for path in tmp_path.iterdir()}
+    written = {path.name for path in tmp_path.iterdir() if path.is_file()}
     assert written == {"speed.md", "speed.json", "growth.png", "growth.pdf", "growth.svg"}
+    check_page(page.read_text())
+    assert page.with_name("growth.png").stat().st_size > 5_000
+
+
+def check_page(text):
+    """Every table is on the page, with what the model says."""
+    assert text.startswith(
+        "# Speed\n\nMade by `python -m experiments.speed --page docs/speed.md` on "
+    )
+    assert text.count("\n## ") == len(PARTS) and "![growth](growth.png)" in text
+    assert "| flax.linen.Conv in the trainer | " in text and "the fastest PyTorch here" in text
+    assert "| wine, 143 × 13 | 1.00 | 4.00 | 3.00 | 0.30 | 0.10 | 3.00 (3.00–3.00) |" in text
+    # 4,000 members: 2,000 groups of 1.02 s and 6 s of compiling on two devices
+    assert "| 2 | 0.57 | 6 | " in text and "118 s, 1.09 times the 108 s of the model" in text
+
+
+def test_a_run_resumes_with_the_parts_that_are_finished(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(workshop, "Workshop", Scripted)
+    asked = []
+    monkeypatch.setattr(Scripted, "run", lambda *call, **_: asked.append(call[1]) or ("[]", 1.0))
+    monkeypatch.setattr(speed, "_report", lambda *_: True)
+    options = {"parts": ("kernels",), "out": tmp_path}
+    for changed in ({}, {"resume": True}, {"resume": True, "epochs": 3}, {"epochs": 3}):
+        speed.main(**options, **changed)
+    assert len(asked) == 3  # all but the second
 
 
 def test_a_job_done_differently_is_told():
@@ -166,6 +226,12 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch):
     assert error(seeds=0) == "--seeds must be at least 1, got 0"
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert "pip install -e '.[bench]'" in error(parts=("throughput",))
+    assert error(check_seeds=0) == "--check-seeds must be at least 1, got 0"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setattr(images, "SYSTEM_FOLDERS", ())
+    monkeypatch.delenv(images.FOLDER_VARIABLE, raising=False)
+    missing = error(parts=("images",))
+    assert missing.startswith("--parts images: fashion-mnist is not on this machine")
 
 
 def test_the_figure_of_growth(tmp_path):

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from experiments import ablation, calibration, longtail, lr_sensitivity, robustness, runtime
+from experiments.engine import sensitivity
 from experiments.engine.options import Options
 from pgeom.frontend.errors import UsageError
 from tests.experiments.conftest import REPORTED, TWO
 
 GENERAL = tuple(loss for loss in REPORTED if loss != "logit_adjustment")
-FIELDS = (*robustness.NATURAL, *robustness.ATTACKS, "input_gradient_norm")
+FIELDS = (*sensitivity.NATURAL, *sensitivity.ATTACKS, "input_gradient_norm")
 
 
 def lines(folder):

@@ -60,7 +60,7 @@ WORK = (  # where a command that has accepted its options begins to work
     "experiments.speed.__main__._measure",
     "proofs_numeric.runner.run",
     "proofs_numeric.user_generator.checks",
-    "proofs_numeric.proof_figures.draw",
+    "proofs_numeric.theory_figures.draw",
 )
 GOOD = {
     "dataset": ["digits", "breast-cancer", "confusion", "long-tail", "wine"],

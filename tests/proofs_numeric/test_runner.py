@@ -33,7 +33,7 @@ def test_by_default_capm_is_checked_for_every_dataset(planned):
 
 
 def test_a_dataset_with_other_classes_brings_its_own_jobs(planned, monkeypatch):
-    monkeypatch.setattr(runner, "dataset_classes", lambda: {"one": 5, "other": 3})
+    monkeypatch.setattr(experiment_metrics, "dataset_classes", lambda: {"one": 5, "other": 3})
     assert set(planned(only=("margin", "regret"))) == {
         *(("regret", K) for K in (2, 3, 5, 10)),
         *(("margin", K) for K in (2, 3, 10, 100)),

@@ -6,7 +6,7 @@ import pytest
 
 from pgeom.losses import catalogue
 from pgeom.models.mlp import MLP
-from pgeom.training import early_stopping
+from pgeom.training import early_stopping, settings
 from pgeom.training.member import Member
 from pgeom.training.placement import Setup, Sizes, Task, share_features
 from pgeom.training.settings import Optimiser
@@ -31,9 +31,7 @@ def make_features(seeds=12):
 FEATURES = make_features()
 
 
-def make_task(
-    seed, *, learning_rate=1e-2, beta0=0.2, rule=early_stopping.PAPER, spoil=False, wanted=ALL
-):
+def make_task(seed, *, learning_rate=1e-2, beta0=0.2, rule=settings.PAPER, spoil=False, wanted=ALL):
     """A member of 40 + 20 examples: two full batches and a last one of eight."""
     rng = np.random.default_rng(seed)
     rows = np.arange(60 * seed, 60 * seed + 60, dtype=np.int32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgeom.training import early_stopping
-from pgeom.training.early_stopping import NEVER, PAPER
+from pgeom.training.settings import NEVER, PAPER
 
 nan = float("nan")
 FALLING = list(np.linspace(1, 0.1, 45))

@@ -11,9 +11,8 @@ import pytest
 from pgeom.losses import catalogue
 from pgeom.models.linear import Linear
 from pgeom.training import fit as fitting
-from pgeom.training.early_stopping import NEVER
 from pgeom.training.fit import Examples, fit, merge_equal
-from pgeom.training.settings import Training
+from pgeom.training.settings import NEVER, Training
 
 MODEL, LOSS = Linear(3, 3), catalogue.LOSSES["ce"]
 SETTINGS = Training(epochs=4, batch_size=8, learning_rate=0.05, stopping=NEVER)

@@ -18,8 +18,7 @@ from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.spec import LossSpec, from_logits
 from pgeom.models import mlp
 from pgeom.models.mlp import MLP
-from pgeom.training.early_stopping import Rule
-from pgeom.training.settings import Optimiser, Training
+from pgeom.training.settings import Optimiser, Rule, Training
 
 CLEAN = Regime("clean")
 FIRST = Cell(CLEAN, 0)

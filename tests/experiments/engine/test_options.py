@@ -5,8 +5,7 @@ import pytest
 from experiments.engine.options import Options, make_study, parse_seeds
 from pgeom.frontend.errors import UsageError
 from pgeom.losses.catalogue import GENERAL
-from pgeom.training.early_stopping import Rule
-from pgeom.training.settings import Training
+from pgeom.training.settings import Rule, Training
 
 
 def test_the_protocol_is_the_default():

@@ -12,8 +12,8 @@ from experiments.engine.manifest import decode_manifest, encode_manifest
 from experiments.engine.options import Options, make_study
 from experiments.engine.rebuild import find_record, name_files, rebuild_study
 from experiments.engine.records import Store, versions
+from experiments.engine.sensitivity import MEASURES
 from experiments.engine.study import Cell
-from experiments.replay import MEASURES
 from pgeom.data import datasets
 from pgeom.frontend.errors import UsageError
 from pgeom.losses.proper import brier

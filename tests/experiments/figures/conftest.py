@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import ablation, robustness
+from experiments import ablation
+from experiments.engine import sensitivity
 from experiments.engine.results import TestLogits
 from experiments.figures.legend import legend
 from experiments.report.gather import Results
@@ -24,7 +25,7 @@ MODULES = [
     "reliability_diagrams",
     "studies",
 ]
-UNIT = ("accuracy", "balanced_accuracy", "brier", "ece", "calibrated_ece", *robustness.NATURAL)
+UNIT = ("accuracy", "balanced_accuracy", "brier", "ece", "calibrated_ece", *sensitivity.NATURAL)
 NLLS = ("nll", "calibrated_nll", "plain_calibrated_nll", "plain_calibrated_ece")
 
 
@@ -34,7 +35,7 @@ def make_runs(dataset, regimes, losses, rng):
     for regime in regimes:
         for loss in losses:
             for seed in range(SEEDS):
-                unit = {name: rng.uniform(0.05, 1) for name in (*UNIT, *robustness.ATTACKS)}
+                unit = {name: rng.uniform(0.05, 1) for name in (*UNIT, *sensitivity.ATTACKS)}
                 rows.append(
                     {
                         **{"dataset": dataset, "regime": regime, "seed": seed},

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments import ablation, robustness
+from experiments import ablation
+from experiments.engine import sensitivity
 from experiments.figures.diagnostics import hardware
 from experiments.figures.overview import cell_means, short
 from experiments.figures.studies import paired_gains
@@ -37,7 +38,7 @@ def test_attacks_have_the_same_linear_axes(drawn):
     assert {(axis.get_xlim(), axis.get_ylim(), axis.get_yscale()) for axis in axes} == {
         (axes[0].get_xlim(), axes[0].get_ylim(), "linear")
     }
-    assert [float(tick) for tick in axes[0].get_xticks()] == [0, *map(float, robustness.RADII)]
+    assert [float(tick) for tick in axes[0].get_xticks()] == [0, *map(float, sensitivity.RADII)]
 
 
 def test_heatmaps_are_differences_from_cross_entropy(drawn, every_loss):

@@ -9,7 +9,7 @@ import pytest
 from pgeom.frontend import command_line
 from pgeom.geometry import curvature
 from pgeom.training import settings
-from proofs_numeric import probes, proof_figures
+from proofs_numeric import probes, proof_figures, theory_figures
 
 
 def execute(*arguments, monkeypatch):
@@ -22,8 +22,8 @@ def execute(*arguments, monkeypatch):
 
 def test_the_command_draws_and_checks_nothing(tmp_path, monkeypatch, capsys):
     drawn = {"hpg-curvature", "supp-theory-spectrum-regret"}
-    chosen = {name: proof_figures.FIGURES[name] for name in drawn}
-    monkeypatch.setattr(proof_figures, "FIGURES", chosen)
+    chosen = {name: theory_figures.FIGURES[name] for name in drawn}
+    monkeypatch.setattr(theory_figures, "FIGURES", chosen)
     assert execute(str(tmp_path / "new"), monkeypatch=monkeypatch) == 0
     paths = list((tmp_path / "new").iterdir())
     assert {path.name for path in paths} == {
@@ -46,15 +46,15 @@ def test_a_bad_folder_is_one_line_and_code_two(arguments, tmp_path, monkeypatch,
 
 def test_tangent_eigenvalues_are_within_their_bounds_and_others_need_not_be(x64):
     """What is drawn is what the bounds are about: on the whole space some are outside."""
-    F = proof_figures._hpg()
-    envelope = curvature.envelope(F, proof_figures.K)
-    drawn = proof_figures.tangent_eigenvalues(F)
-    assert len(drawn) == 700 * (proof_figures.K - 1)
+    F = theory_figures._hpg()
+    envelope = curvature.envelope(F, theory_figures.K)
+    drawn = theory_figures.tangent_eigenvalues(F)
+    assert len(drawn) == 3 * 700 * (theory_figures.K - 1)
     assert envelope.m_tangent - 1e-9 <= drawn.min() and drawn.max() <= envelope.M_tangent + 1e-9
-    points = probes.draws(proof_figures.K, count=20, seed=20)
+    points = probes.draws(theory_figures.K, count=20, seed=20)
     whole = np.linalg.eigvalsh(jax.vmap(jax.hessian(F))(points))
     assert whole.max() > envelope.M_tangent
 
 
 def test_the_marked_coefficient_is_that_of_the_experiments():
-    assert settings.Training().beta0 == proof_figures.BETA0
+    assert settings.Training().beta0 == theory_figures.BETA0

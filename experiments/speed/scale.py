@@ -1,0 +1,118 @@
+"""What the paper's cells cost with many more seeds, from parts that are measured here.
+
+`python -m experiments.speed.scale parts 2` prints rows about the datasets: the seconds of
+compiling, of training a group of members, one per device, and of the host's work for a member.
+`mesh 8` prints rows about the host loop on simulated devices, and `check 50` trains so many seeds
+and prints how long that took.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from experiments.engine import devices as machine
+from experiments.engine.identity import describe
+from experiments.engine.jobs import Job, Machine, train_missing
+from experiments.engine.records import Store
+from experiments.engine.study import Study
+from pgeom.data import datasets
+from pgeom.losses.catalogue import GENERAL
+from pgeom.models.mlp import MLP
+from pgeom.training.placement import Setup, assemble, fetch, share_features, task_sizes
+from pgeom.training.trainer import compile_programs, train
+
+CALLS = 50  # of which the median counts
+
+
+def make_studies(seeds: int, losses: tuple[str, ...] = tuple(GENERAL)) -> list[Study]:
+    """The paper's eleven cells by dataset, with the losses that all of them have."""
+    specs = tuple(GENERAL[name] for name in losses)
+    studies = []
+    for dataset in map(datasets.load, datasets.PAPER):
+        model = MLP(dataset.features.shape[1], dataset.num_classes)
+        cells = (dataset, dataset.regimes, tuple(range(seeds)))
+        studies.append(Study("scale", *cells, specs, model))
+    return studies
+
+
+def measure_parts(seeds: int, losses: tuple[str, ...] = tuple(GENERAL)) -> list[dict]:
+    """A row per dataset: medians over its groups, with one member per device."""
+    available = machine.prepare_devices(None)
+    with tempfile.TemporaryDirectory() as folder:
+        return [
+            _measure(study, available, Store(Path(folder))) for study in make_studies(seeds, losses)
+        ]
+
+
+def _measure(study: Study, devices: int, store: Store) -> dict:
+    wanted = [np.ones(len(study.losses), bool)] * len(study.cells)
+    job = Job(study, store, study.cells, wanted, devices)
+    features, task = study.dataset.standardised.features, job.prepare(0, 1)[0].task
+    training = study.training
+    setup = Setup(study.model, study.losses, training.batch_size, training.optimiser, devices)
+    programs = compile_programs(setup, task_sizes(features, task))
+    shared, rows = share_features(features, programs.sharding), []
+    store.describe(describe(study))
+    for first in range(0, len(study.cells), devices):
+        begun = time.perf_counter()
+        prepared = job.prepare(first, devices)
+        ready = time.perf_counter()
+        results = train(programs, shared, [one.task for one in prepared], training.epochs)
+        trained = time.perf_counter()
+        for one, result in zip(prepared, results, strict=True):
+            job.write(one, result, {})
+        host = (ready - begun + time.perf_counter() - trained) / len(prepared)
+        calls = max(int(result.stopped_epoch.max()) for result in results) + 1
+        rows.append((trained - ready, host, calls))
+    group, host, calls = map(float, np.median(rows, axis=0))
+    timed = {"compiling": programs.compile_seconds, "group": group, "host": host, "calls": calls}
+    cells = {"dataset": study.dataset.name, "cells": len(study.regimes)}
+    return {**cells, "devices": devices, "losses": len(study.losses), **timed}
+
+
+def measure_mesh(most: int, calls: int = CALLS) -> list[dict]:
+    """The host loop per epoch on 1, 2, … `most` simulated devices, whose runs have all stopped."""
+    machine.simulate_devices(most)
+    rows = []
+    (study, *_) = make_studies(most, losses=("ce",))
+    job = Job(study, Store(Path()), study.cells, [np.zeros(1, bool)] * len(study.cells))
+    features = study.dataset.standardised.features
+    for devices in (2**power for power in range(most.bit_length())):
+        tasks = [one.task for one in job.prepare(0, devices)]
+        placing = (study.training.batch_size, study.training.optimiser, devices)
+        setup = Setup(study.model, study.losses, *placing)
+        programs = compile_programs(setup, task_sizes(features, tasks[0]))
+        shared = share_features(features, programs.sharding)
+        group, times = assemble(tasks, setup, programs.sharding), []
+        runs = group.runs
+        for epoch in range(1, calls + 1):
+            begun = time.perf_counter()
+            runs, outcome = programs.epoch(shared, group.members, group.orders(epoch), runs)
+            fetch(outcome[0])
+            times.append(time.perf_counter() - begun)
+        rows.append({"devices": devices, "call": float(np.median(times))})
+    return rows
+
+
+def check(seeds: int, losses: tuple[str, ...] = tuple(GENERAL)) -> dict:
+    """The seconds that so many seeds of every cell take, compiling and writing included."""
+    place = Machine(machine.prepare_devices(None), Console(quiet=True))
+    seconds = runs = 0
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        for study in make_studies(seeds, losses):
+            begun = time.perf_counter()
+            train_missing(study, store, place)
+            seconds, runs = seconds + time.perf_counter() - begun, runs + study.runs
+    return {"seeds": seeds, "runs": runs, "devices": place.devices, "seconds": seconds}
+
+
+if __name__ == "__main__":
+    kind, count = sys.argv[1:]
+    kinds = {"parts": measure_parts, "mesh": measure_mesh, "check": check}
+    print(json.dumps(kinds[kind](int(count))))

@@ -17,6 +17,7 @@ from pgeom.geometry import bounds, class_structure, curvature, generators, margi
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk, regret
 from pgeom.geometry.closed_forms import generator
 from pgeom.geometry.diagnosis import check_generator, diagnose
+from pgeom.geometry.links import canonical_link, fenchel_young, inverse_link
 from pgeom.losses.proper import apms, capm, hpg, on_logits
 from pgeom.types import Annealing, ClassStats
 
@@ -28,6 +29,7 @@ __all__ = [
     "bregman_divergence",
     "bregman_score",
     "calibration",
+    "canonical_link",
     "capm",
     "check_generator",
     "class_structure",
@@ -35,9 +37,11 @@ __all__ = [
     "curvature",
     "decompose",
     "diagnose",
+    "fenchel_young",
     "generator",
     "generators",
     "hpg",
+    "inverse_link",
     "losses",
     "margin",
     "metrics",

@@ -49,6 +49,7 @@ def main(
         common: Options of every command. The epochs are those of the largest sample; the others
             have as many steps.
     """
+    common.require_softmax("known_truth")
     command = Command(common, out)
     studies = make_studies(common, classes, sizes, regimes, losses)
     command.train(*studies.values())

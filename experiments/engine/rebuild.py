@@ -134,6 +134,8 @@ def _candidates(described: Mapping[str, Any], record: Record) -> tuple[LossSpec,
         specs = [generator_loss(function, record["loss"], **constants)]
     else:
         specs = [plain_loss(load_once(source[LOSSES], option=LOSSES), record["loss"])]
+    if described.get("link") == "canonical":
+        specs = [spec.with_canonical_link() for spec in specs if spec.generator]
     return tuple(replace(spec, name=record["loss"], label=record["label"]) for spec in specs)
 
 

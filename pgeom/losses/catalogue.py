@@ -8,6 +8,7 @@
 Array(0.54918, dtype=float32)
 """
 
+from pgeom.geometry.generators import squared_norm
 from pgeom.losses import candidates, likelihood, noise_robust, prior_adjusted, proper, tempered
 from pgeom.losses.spec import Look, LossSpec, from_counts, from_logits
 
@@ -29,7 +30,14 @@ _GENERAL = (
         {"epsilon": 0.1},
         Look("#373FC0", "s"),
     ),
-    LossSpec("brier", "Brier", GENERATOR, from_logits(proper.brier), look=Look("#0AAA97", "h")),
+    LossSpec(
+        "brier",
+        "Brier",
+        GENERATOR,
+        from_logits(proper.brier),
+        look=Look("#0AAA97", "h"),
+        generator=lambda stats: squared_norm,
+    ),
     LossSpec(
         "mae",
         "MAE",
@@ -94,6 +102,7 @@ _GENERAL = (
         candidates.CAPM,
         Look("#2C0958", "p"),
         candidate=True,
+        generator=candidates.capm_generator,
     ),
     LossSpec(
         "hpg",
@@ -103,6 +112,9 @@ _GENERAL = (
         candidates.HPG,
         Look("#F597BC", "*"),
         candidate=True,
+        generator=lambda stats, **constants: candidates.hpg_generator(
+            stats.counts.shape[0], **constants
+        ),
     ),
     LossSpec(
         "apms",

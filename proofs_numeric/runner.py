@@ -22,6 +22,7 @@ from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from pgeom.frontend.processes import worker_pool
 from proofs_numeric import (
+    canonical_links,
     contamination,
     curvature,
     displacement,
@@ -72,6 +73,7 @@ CLAIMS = {
     "graph_weights": Claim(graph_weights.checks),
     "contamination": Claim(contamination.checks, cheap=True),
     "numerics": Claim(numerics.checks),
+    "canonical_links": Claim(canonical_links.checks),
 }
 
 

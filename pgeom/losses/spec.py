@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 from jaxtyping import Array, Float
 
-from pgeom.geometry.links import canonical_link, fenchel_young
+from pgeom.geometry.fenchel_young import canonical_link, fenchel_young
 from pgeom.types import CatalogueLoss, ClassStats, Generator
 
 Link = Literal["softmax", "canonical"]

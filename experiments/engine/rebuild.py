@@ -123,7 +123,7 @@ def _candidates(described: Mapping[str, Any], record: Record) -> tuple[LossSpec,
     """The losses that the recorded one may be: the user's own, or variants of the catalogue's."""
     constants, source = described["constants"], described["source"]
     if source is None:
-        known = catalogue.LOSSES.values()
+        known = (*catalogue.LOSSES.values(), catalogue.TSALLIS)
         specs = [
             replace(spec, constants=constants)
             for spec in known

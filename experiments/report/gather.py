@@ -7,15 +7,18 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from experiments import ablation, comparison, longtail, lr_sensitivity, robustness, runtime
+from experiments import ablation, comparison, links, longtail, lr_sensitivity, robustness, runtime
 from experiments.engine.cells import prepare
 from experiments.engine.command import Command
+from experiments.engine.identity import identify
 from experiments.engine.options import Options, make_study
+from experiments.engine.records import Store
 from experiments.engine.results import TestLogits, read_frame, read_logits
 from experiments.engine.study import Study
 from experiments.figures.legend import Legend, legend
 from experiments.tables.evidence import Evidence, weigh
 from experiments.tables.learning_rates import count_selected
+from experiments.tables.link_effects import read_links
 from pgeom.data.regimes import Regime
 from pgeom.losses.catalogue import GENERAL
 
@@ -31,6 +34,7 @@ class Studies(NamedTuple):
     ablation: list[Study]
     rates: tuple[Study, ...]
     runtime: Study
+    links: list[Study]  # which the report reads, and does not train
 
 
 class Results(NamedTuple):
@@ -48,6 +52,7 @@ class Results(NamedTuple):
     tail_counts: list[int]  # training examples of each class
     legend: Legend
     evidence: Evidence | None = None  # where cross-entropy was run
+    links: pd.DataFrame | None = None  # where `experiments.links` has trained these seeds
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -81,6 +86,9 @@ def make_studies(options: Options, losses: tuple[str, ...]) -> Studies:
         ablation=ablation.make_studies(replace(options, generators=(), own_losses=())),
         rates=lr_sensitivity.vary_rate(noise["digits"]),
         runtime=runtime.make_timed(options, general),
+        links=links.make_studies(
+            replace(options, generators=(), own_losses=(), link="softmax"),
+        ),
     )
 
 
@@ -118,8 +126,18 @@ def read(studies: Studies, folder: Path) -> Results:
         tail=read_logits(tail, tail.regimes[0], folder / "longtail"),
         tail_counts=count_training(tail),
         legend=legend(tail.losses),
+        links=read_if_complete(studies.links, folder / "links"),
     )
     return results._replace(evidence=weigh_evidence(results))
+
+
+def read_if_complete(studies: list[Study], folder: Path) -> pd.DataFrame | None:
+    """The runs of the study of links, or None unless its own command has trained them all."""
+    if not folder.exists():
+        return None
+    recorded = Store(folder).records
+    runs = (key for study in studies for cell in study.cells for key in identify(study).runs(cell))
+    return read_links(studies, folder) if all(key in recorded for key in runs) else None
 
 
 def weigh_evidence(results: Results) -> Evidence | None:

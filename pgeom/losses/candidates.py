@@ -6,14 +6,17 @@ The paper states none of the constants marked ◇; they were fitted to its publi
 (4, 3)
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.geometry import generators
 from pgeom.geometry.bregman import bregman_score
 from pgeom.geometry.class_structure import capm_matrix
+from pgeom.geometry.closed_forms import Combination
 from pgeom.geometry.curvature import match_curvature
 from pgeom.geometry.generators import Hyperbolic, Quadratic, hyperbolic
 from pgeom.losses import proper
@@ -42,6 +45,12 @@ def capm(stats: ClassStats, **constants) -> CatalogueLoss:
 def hpg(stats: ClassStats, **constants) -> CatalogueLoss:
     """HPG: its geometry depends on the number of classes alone."""
     F = hpg_generator(stats.counts.shape[0], **constants)
+    return steady(proper.on_logits(bregman_score(F)))
+
+
+def tsallis(stats: ClassStats, **constants) -> CatalogueLoss:
+    """The score of a Tsallis entropy."""
+    F = tsallis_generator(stats.counts.shape[0], **constants)
     return steady(proper.on_logits(bregman_score(F)))
 
 
@@ -82,11 +91,20 @@ def hpg_generator(
     """HPG's generator: ◇ λ = 1, a = ρ = 0.25, random unit w, ridges through the centre."""
     w = np.random.default_rng([GEOMETRY_SEED, 1, K]).standard_normal((ridges, K))
     w = w / np.linalg.norm(w, axis=1, keepdims=True)
-    # a constant, also where a builder is being traced, and the same one in either precision
-    with jax.ensure_compile_time_eval(), jax.enable_x64(False):
-        F = hyperbolic(lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
-        key = jax.random.key(GEOMETRY_SEED)
+    make = partial(hyperbolic, lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
+    return _matched(make, K, mean_curvature)
+
+
+@cache
+def tsallis_generator(K: int, *, alpha: float, mean_curvature: float) -> Combination:
+    """The Tsallis entropy of order α with this mean curvature."""
+    return _matched(lambda: 1.0 * generators.tsallis(alpha), K, mean_curvature)
+
+
+def _matched(make: Callable, K: int, target: float):
+    """A generator with this mean curvature: a constant, also where a builder is being traced."""
+    with jax.ensure_compile_time_eval(), jax.enable_x64(False):  # the same one in either precision
         # jitted, and the key an argument, to compile one small program and not one per operation
-        match = jax.jit(lambda F, key: match_curvature(F, K, target=mean_curvature, key=key))
-        F = match(F, key)
+        match = jax.jit(lambda F, key: match_curvature(F, K, target=target, key=key))
+        F = match(make(), jax.random.key(GEOMETRY_SEED))
         return jax.tree.map(np.asarray, F)  # an array of JAX would remember the mesh it met first

@@ -163,3 +163,15 @@ _LONG_TAIL = (
 
 GENERAL: dict[str, LossSpec] = {spec.name: spec for spec in _GENERAL}
 LOSSES: dict[str, LossSpec] = GENERAL | {spec.name: spec for spec in _LONG_TAIL}
+LINKED = "_canonical"  # ends the name of a loss by its canonical link, beside that by softmax
+TSALLIS = LossSpec(  # of the study of links; the paper has none
+    "tsallis",
+    "Tsallis 1.5",
+    GENERATOR,
+    candidates.tsallis,
+    {"alpha": 1.5, "mean_curvature": candidates.MEAN_CURVATURE},
+    candidate=True,
+    generator=lambda stats, **constants: candidates.tsallis_generator(
+        stats.counts.shape[0], **constants
+    ),
+)

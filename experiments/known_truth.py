@@ -50,6 +50,7 @@ def main(
             have as many steps.
     """
     common.check_words(regimes=regimes, losses=losses, known=KNOWN)
+    common.require_softmax("known_truth")
     command = Command(common, out)
     studies = make_studies(common, classes, sizes, regimes, losses)
     command.train(*studies.values())

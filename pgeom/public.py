@@ -7,6 +7,7 @@ from pgeom.geometry import bounds, class_structure, curvature, generators, margi
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk, regret
 from pgeom.geometry.closed_forms import generator
 from pgeom.geometry.diagnosis import check_generator, diagnose
+from pgeom.geometry.fenchel_young import canonical_link, fenchel_young, inverse_link
 from pgeom.losses.proper import apms, capm, hpg, on_logits
 from pgeom.types import Annealing, ClassStats
 
@@ -18,6 +19,7 @@ __all__ = [
     "bregman_divergence",
     "bregman_score",
     "calibration",
+    "canonical_link",
     "capm",
     "check_generator",
     "class_structure",
@@ -25,9 +27,11 @@ __all__ = [
     "curvature",
     "decompose",
     "diagnose",
+    "fenchel_young",
     "generator",
     "generators",
     "hpg",
+    "inverse_link",
     "losses",
     "margin",
     "metrics",

@@ -12,7 +12,7 @@ Shapes are those of jaxtyping. What a user passes in is annotated without a dtyp
 one is refused with a message that says what is expected.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -46,6 +46,10 @@ class Generator(Protocol):
     """`F(p[K]) -> scalar`, convex on the simplex."""
 
     def __call__(self, p: Float[Array, " K"], /) -> Float[Array, ""]: ...
+
+
+Forecast: TypeAlias = Callable[[Float[Array, "*batch K"]], Float[Array, "*batch K"]]
+"""`forecast(logits[..., K]) -> p[..., K]`."""
 
 
 @runtime_checkable

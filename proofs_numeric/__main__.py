@@ -37,7 +37,7 @@ def main(
     Args:
       only: Claims to check, all by default: regret, curvature, loss_range, gradients,
         hessian_lipschitz, margin, margin_steps, displacement, improper, graph_weights,
-        contamination, numerics.
+        contamination, numerics, canonical_links.
       classes: Numbers of classes to check them for. By default 2, 3 and 10; also 100 for the cheap
         claims (margin, improper, contamination), and for CAPM those of every dataset. For
         --generator 2, 3 and 10.

@@ -62,6 +62,7 @@ CLAIMS = {
     "graph_weights": _claim("graph_weights"),
     "contamination": _claim("contamination", cheap=True),
     "numerics": _claim("numerics"),
+    "canonical_links": _claim("canonical_links"),
 }
 
 

@@ -7,7 +7,7 @@ function to other operations, its runs are other runs.
 """
 
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -99,7 +99,12 @@ def describe(study: Study) -> dict[str, dict[str, Any]]:
     model = {"value": repr(study.model), "source": sources.model if sources else None}
     own = sources.losses if sources else {}
     losses = [
-        {"name": loss.name, "constants": dict(loss.constants), "source": own.get(loss.name)}
+        {
+            "name": loss.name,
+            "constants": dict(loss.constants),
+            "link": loss.link,
+            "source": own.get(loss.name),
+        }
         for loss in study.losses
     ]
     parts = {
@@ -132,7 +137,8 @@ def _loss_digest(loss: LossSpec, inputs: int, K: int, precision: str) -> str:
         np.zeros(EXAMPLES, np.int32),
         Annealing(np.zeros((), np.int32), _zeros(), _zeros()),
     )
-    return digest(dict(loss.constants), fingerprint(gradient, *arguments), precision)
+    parts = (dict(loss.constants), fingerprint(gradient, *arguments), precision)
+    return digest(*parts) if loss.link == "softmax" else digest(*parts, loss.link)
 
 
 @cache
@@ -167,7 +173,7 @@ def _measure_digest(study: Study, precision: str) -> str:
 @cache
 def _measured(measure: Measure, model: Model, precision: str) -> str:
     arguments = (_zeros(model.size), blank_test(model, EXAMPLES), jax.random.key(0))
-    return digest(fingerprint(measure.one_run(model), *arguments), precision)
+    return digest(fingerprint(partial(measure.one_run(model), stats=None), *arguments), precision)
 
 
 def _zeros(*dimensions: int) -> Float32[np.ndarray, "..."]:

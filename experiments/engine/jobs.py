@@ -98,7 +98,9 @@ class Job(NamedTuple):
         study, cell = self.study, prepared.cell
         if study.measure is not None:
             seed = int(cell_stream("perturbation", study, cell).integers(2**31))
-            measured = study.measure.runs(study.model, trained.parameters, prepared.split, seed)
+            measure = partial(study.measure.runs, study.model, study.losses)
+            stats = prepared.task.member.stats
+            measured = measure(trained.parameters, prepared.split, stats, seed)
             extra_fields = {**extra_fields, **measured}
         identity = identify(study)
         records, arrays = make_records(study, identity, prepared, trained, extra_fields)

@@ -13,7 +13,7 @@ from pgeom.data import datasets
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from pgeom.losses import catalogue
-from pgeom.losses.spec import LossSpec
+from pgeom.losses.spec import Link, LossSpec
 from pgeom.training.settings import StopOn, Training
 
 SEEDS = 5
@@ -44,6 +44,9 @@ class Options:
     no_match: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Leave --generators as they are, instead of rescaling each to the mean curvature of the
     built-in proper losses."""
+    link: Link = "softmax"
+    """From logits to probabilities, in training and in prediction: softmax, or for every loss of a
+    generator (brier, capm, hpg, --generators) the canonical link of that generator."""
     target: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
     """The column of the labels, where the dataset is a .csv or .parquet file."""
     impute: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -71,6 +74,12 @@ class Options:
         """For commands whose losses are given by what they reproduce."""
         if self.generators or self.own_losses:
             raise UsageError(f"{name} trains given losses: no --generators, no --own-losses")
+        self.require_softmax(name)
+
+    def require_softmax(self, name: str) -> None:
+        """For commands that compare forecasts made by softmax."""
+        if self.link != "softmax":
+            raise UsageError(f"--link must be softmax for {name}, got {self.link!r}")
 
     def check(self) -> None:
         """Refuse values that no command can work with."""
@@ -82,6 +91,10 @@ class Options:
             raise UsageError(f"--learning-rate must be positive, got {self.learning_rate:g}")
         if self.memory is not None and not self.memory > 0:
             raise UsageError(f"--memory must be positive, got {self.memory:g}")
+        if self.link == "canonical" and self.stop_on in ("calibrated-nll", "accuracy"):
+            raise UsageError(
+                f"--stop-on must be nll or none with --link canonical, got {self.stop_on!r}"
+            )
         parse_seeds(self.seeds)
 
     def check_words(
@@ -148,13 +161,16 @@ def make_study(
     own = own_losses.load_generators(options.generators, K, match=match)
     own += own_losses.load_losses(options.own_losses, K)
     own_losses.require_new_names(own, catalogue.LOSSES)
+    chosen_losses = [*(known[loss] for loss in chosen), *own]
+    if options.link == "canonical":
+        chosen_losses = [x.with_canonical_link() if x.generator else x for x in chosen_losses]
     seeds = parse_seeds(options.seeds)
     return Study(
         name=name,
         dataset=data,
         regimes=parse_regimes(regimes, data, seeds[0]),
         seeds=seeds,
-        losses=(*(known[loss] for loss in chosen), *own),
+        losses=tuple(chosen_losses),
         model=own_models.make_model(options.model, data),
         training=Training(
             options.epochs, options.batch_size, options.learning_rate, stop_on=options.stop_on

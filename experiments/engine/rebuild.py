@@ -122,7 +122,7 @@ def _candidates(described: Mapping[str, Any], record: Record) -> tuple[LossSpec,
     """The losses that the recorded one may be: the user's own, or variants of the catalogue's."""
     constants, source = described["constants"], described["source"]
     if source is None:
-        known = catalogue.LOSSES.values()
+        known = (*catalogue.LOSSES.values(), catalogue.TSALLIS)
         specs = [
             replace(spec, constants=constants)
             for spec in known
@@ -133,6 +133,8 @@ def _candidates(described: Mapping[str, Any], record: Record) -> tuple[LossSpec,
         specs = [generator_loss(function, record["loss"], **constants)]
     else:
         specs = [plain_loss(load_once(source[LOSSES], option=LOSSES), record["loss"])]
+    if described.get("link") == "canonical":
+        specs = [spec.with_canonical_link() for spec in specs if spec.generator]
     return tuple(replace(spec, name=record["loss"], label=record["label"]) for spec in specs)
 
 

@@ -2,38 +2,30 @@
 
 Calibrated means the softmax of the logits at the temperature fitted on the validation set, with the
 prior of `pgeom.calibration`; `plain_` is the fit without it, as in the paper. `last_` is the last
-epoch, all else the epoch that was kept.
+epoch, all else the epoch that was kept. Runs with a canonical link have a file of their own,
+`link_scoring`.
 """
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Float, Shaped
 
 from experiments.engine.cells import PreparedCell
 from experiments.engine.identity import StudyIdentity
 from experiments.engine.lines import Record
+from experiments.engine.link_scoring import score_canonical
 from experiments.engine.measures import Fields
+from experiments.engine.predictions import PRIOR, Predictions, Scores, calibrated, prefix, raw
 from experiments.engine.records import json_float
 from experiments.engine.study import Study
-from pgeom.evaluation import calibration, metrics
+from pgeom.evaluation import calibration
+from pgeom.losses.spec import LossSpec
 from pgeom.training.trainer import Trained
-
-PRIOR = 1.0  # pseudo-examples of a uniform label, beside the validation set
-Scores = dict[str, Shaped[Array, " L"]]
-
-
-class Predictions(NamedTuple):
-    """The logits of the L runs of a member, and the labels, of its validation and test examples."""
-
-    validation: Float[Array, "L v K"]
-    validation_labels: Int[Array, " v"]
-    test: Float[Array, "L n K"]
-    labels: Int[Array, " n"]
 
 
 @cache
@@ -45,50 +37,21 @@ def _program() -> Callable[[Predictions, Predictions], Scores]:
         plain = calibration.fit_temperature(best.validation, best.validation_labels)
         last_fit = calibration.fit_temperature(last.validation, last.validation_labels, prior=PRIOR)
         return {
-            **_raw(best),
-            **_calibration_errors(best),
+            **raw(best),
             "temperature": fit.temperature,
             "temperature_at_bound": fit.at_bound,
             **_calibrated(best, fit.temperature),
             "plain_temperature": plain.temperature,
-            **_prefix("plain_", _calibrated(best, plain.temperature)),
-            **_prefix("last_", _raw(last)),
+            **prefix("plain_", _calibrated(best, plain.temperature)),
+            **prefix("last_", raw(last, brief=True)),
             "last_calibrated_nll": _calibrated(last, last_fit.temperature)["calibrated_nll"],
         }
 
     return jax.jit(score)
 
 
-def _raw(predictions: Predictions) -> Scores:
-    probabilities, labels = jax.nn.softmax(predictions.test), predictions.labels
-    return {
-        "accuracy": metrics.accuracy(probabilities, labels),
-        "balanced_accuracy": metrics.balanced_accuracy(probabilities, labels),
-        "nll": metrics.nll(predictions.test, labels),
-        "brier": metrics.brier(probabilities, labels),
-        "ece": metrics.ece(probabilities, labels),
-    }
-
-
-def _calibration_errors(predictions: Predictions) -> Scores:
-    probabilities, labels = jax.nn.softmax(predictions.test), predictions.labels
-    return {
-        "classwise_ece": metrics.classwise_ece(probabilities, labels),
-        "smooth_ece": metrics.smooth_ece(probabilities, labels),
-        "debiased_ece": metrics.debiased_ece(probabilities, labels),
-    }
-
-
 def _calibrated(predictions: Predictions, temperature: Float[Array, " L"]) -> Scores:
-    scaled, labels = calibration.rescale(predictions.test, temperature), predictions.labels
-    return {
-        "calibrated_nll": metrics.nll(scaled, labels),
-        "calibrated_ece": metrics.ece(jax.nn.softmax(scaled), labels),
-    }
-
-
-def _prefix(word: str, scores: Scores) -> Scores:
-    return {f"{word}{name}": values for name, values in scores.items()}
+    return calibrated(predictions._replace(test=calibration.rescale(predictions.test, temperature)))
 
 
 def make_records(
@@ -133,18 +96,36 @@ def make_records(
             }
         )
         arrays[key] = trained.logits[place, cut:]
+        if loss.link == "canonical":
+            fields, arrays[key] = _canonical(loss, prepared, trained, place)
+            fields["validation_loss"] = records[-1].pop("validation_nll")
+            records[-1] |= fields
     return records, arrays
 
 
 def _scores(prepared: PreparedCell, trained: Trained) -> dict[str, Shaped[np.ndarray, " L"]]:
+    every = slice(None)
+    epochs = (_predictions(prepared, z, every) for z in (trained.logits, trained.last_logits))
+    return jax.tree.map(np.asarray, _program()(*epochs))
+
+
+def _canonical(
+    loss: LossSpec, prepared: PreparedCell, trained: Trained, place: int
+) -> tuple[dict[str, Any], Float[np.ndarray, "n K"]]:
+    """The fields of a run with a canonical link that are not those of softmax, and its log p."""
+    one = slice(place, place + 1)
+    epochs = (_predictions(prepared, z, one) for z in (trained.logits, trained.last_logits))
+    scores, log_p = score_canonical(loss, prepared.task.member.stats, *epochs)
+    return {"link": loss.link, **{name: _plain(value) for name, value in scores.items()}}, log_p
+
+
+def _predictions(
+    prepared: PreparedCell, logits: Float[np.ndarray, "L m K"], places: slice
+) -> Predictions:
     split, cut = prepared.split, len(prepared.split.validation.labels)
-
-    def predictions(logits: Float[np.ndarray, "L m K"]) -> Predictions:
-        held_out = jnp.asarray(logits[:, :cut]), jnp.asarray(split.validation.labels)
-        return Predictions(*held_out, jnp.asarray(logits[:, cut:]), jnp.asarray(split.test.labels))
-
-    scores = _program()(predictions(trained.logits), predictions(trained.last_logits))
-    return jax.tree.map(np.asarray, scores)
+    held_out = jnp.asarray(logits[places, :cut]), jnp.asarray(split.validation.labels)
+    test = jnp.asarray(logits[places, cut:])
+    return Predictions(*held_out, test, jnp.asarray(split.test.labels))
 
 
 def _plain(value: np.generic) -> bool | float | None:

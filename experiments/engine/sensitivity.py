@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from experiments.engine.measures import Measure, Predict, TestPart
 from pgeom.evaluation import metrics, perturbation
+from pgeom.types import Forecast
 
 NATURAL = {
     "accuracy": "Clean ↑",
@@ -24,8 +25,14 @@ FGSM, PGD, APGD = (
 ATTACKS = {**FGSM, **PGD, **APGD}
 
 
-def probe(predict: Predict, test: TestPart, key: jax.Array) -> dict[str, jax.Array]:
-    """The accuracy of a run under each perturbation, and its mean input-gradient norm."""
+def probe(
+    predict: Predict, forecast: Forecast, test: TestPart, key: jax.Array
+) -> dict[str, jax.Array]:
+    """The accuracy of a run under each perturbation, and its mean input-gradient norm.
+
+    The attacks ascend on functions of the logits, which never saturate; what counts is the class
+    that the forecast makes of them.
+    """
     mean, scale = test.mean[None], test.scale[None]
     pixels, labels = jnp.clip(test.features * scale + mean, 0, 1), jnp.asarray(test.labels)
 
@@ -33,9 +40,7 @@ def probe(predict: Predict, test: TestPart, key: jax.Array) -> dict[str, jax.Arr
         return predict((x - mean) / scale)
 
     inputs = _perturbed(model, pixels, labels, key)
-    fields = {
-        name: metrics.accuracy(jax.nn.softmax(model(x)), labels) for name, x in inputs.items()
-    }
+    fields = {name: metrics.accuracy(forecast(model(x)), labels) for name, x in inputs.items()}
     slope = jax.grad(lambda x: len(labels) * perturbation.attack_loss(model, x, labels))(pixels)
     return {**fields, "input_gradient_norm": jnp.mean(jnp.linalg.norm(slope, axis=1))}
 

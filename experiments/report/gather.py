@@ -11,6 +11,7 @@ from experiments import (
     ablation,
     comparison,
     known_truth,
+    links,
     longtail,
     lr_sensitivity,
     robustness,
@@ -18,12 +19,15 @@ from experiments import (
 )
 from experiments.engine.cells import prepare
 from experiments.engine.command import Command
+from experiments.engine.identity import identify
 from experiments.engine.options import Options, make_study
+from experiments.engine.records import Store
 from experiments.engine.results import TestLogits, read_frame, read_logits
 from experiments.engine.study import Study
 from experiments.figures.legend import Legend, legend
 from experiments.tables.evidence import Evidence, weigh
 from experiments.tables.learning_rates import count_selected
+from experiments.tables.link_effects import read_links
 from experiments.tables.recovery import Displacement, predict_displacement
 from experiments.tables.regrets import regrets
 from pgeom.data.regimes import Regime
@@ -43,6 +47,7 @@ class Studies(NamedTuple):
     rates: tuple[Study, ...]
     runtime: Study
     known_truth: dict[int, Study]  # by the number of examples
+    links: list[Study]  # which the report reads, and does not train
 
 
 class Results(NamedTuple):
@@ -63,6 +68,7 @@ class Results(NamedTuple):
     tail_counts: list[int]  # training examples of each class
     legend: Legend
     evidence: Evidence | None = None  # where cross-entropy was run
+    links: pd.DataFrame | None = None  # where `experiments.links` has trained these seeds
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -97,6 +103,9 @@ def make_studies(options: Options, losses: tuple[str, ...]) -> Studies:
         rates=lr_sensitivity.vary_rate(noise["digits"]),
         runtime=runtime.make_timed(options, general),
         known_truth=known_truth.make_studies(_to_the_end(options), CLASSES, SIZES, losses=general),
+        links=links.make_studies(
+            replace(options, generators=(), own_losses=(), link="softmax"),
+        ),
     )
 
 
@@ -109,6 +118,7 @@ def _to_the_end(options: Options) -> Options:
         learning_rate=fixed.learning_rate,
         model=fixed.model,
         stop_on=fixed.stop_on,
+        link="softmax",
     )
 
 
@@ -151,8 +161,18 @@ def read(studies: Studies, folder: Path) -> Results:
         tail=read_logits(tail, tail.regimes[0], folder / "longtail"),
         tail_counts=count_training(tail),
         legend=legend(tail.losses),
+        links=read_if_complete(studies.links, folder / "links"),
     )
     return results._replace(evidence=weigh_evidence(results))
+
+
+def read_if_complete(studies: list[Study], folder: Path) -> pd.DataFrame | None:
+    """The runs of the study of links, or None unless its own command has trained them all."""
+    if not folder.exists():
+        return None
+    recorded = Store(folder).records
+    runs = (key for study in studies for cell in study.cells for key in identify(study).runs(cell))
+    return read_links(studies, folder) if all(key in recorded for key in runs) else None
 
 
 def weigh_evidence(results: Results) -> Evidence | None:

@@ -79,6 +79,7 @@ SECTIONS = (
             "fig:supp-optimization",
         ),
     ),
+    Section("links", "Is softmax the right link?", ("tab:links",)),
     Section(
         "theory",
         "Does the theory hold?",

@@ -15,6 +15,7 @@ from experiments.tables.claim_verdicts import claims_table
 from experiments.tables.decisions import decision_table
 from experiments.tables.grid import Grid, to_json
 from experiments.tables.learning_rates import selection_table
+from experiments.tables.link_effects import compare_links, links_table
 from experiments.tables.paired_tests import REFERENCE, significance
 from experiments.tables.summary import METRICS, performance, summarise, version_notes
 from pgeom.data import datasets
@@ -183,6 +184,10 @@ def claims(results: Results) -> list[Grid | None]:
     return [claims_table(results.evidence.claims)] if results.evidence else []
 
 
+def linked(results: Results) -> list[Grid]:
+    return [] if results.links is None else [links_table(compare_links(results.links))]
+
+
 TABLES: dict[str, Recipe] = {
     "decisions": Recipe("Which loss for which situation", decisions, "answer"),
     "claims": Recipe("The paper's empirical claims", claims, "answer"),
@@ -218,5 +223,6 @@ TABLES: dict[str, Recipe] = {
         lambda results: ablation.make_grids(results.ablation),
         "ablation",
     ),
+    "links": Recipe("Canonical links against softmax", linked, "links"),
     "lr-sensitivity": Recipe("Selected learning rates", rates, "lr_sensitivity"),
 }

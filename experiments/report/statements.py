@@ -9,6 +9,7 @@ from experiments.report.words import join
 from experiments.tables import recovery
 from experiments.tables.evidence import Evidence
 from experiments.tables.headlines import candidates_and_ce, claims, failures
+from experiments.tables.link_effects import compare_links, summarise_links
 
 
 def datasets(results: Results) -> str:
@@ -38,6 +39,11 @@ def told_apart(evidence: Evidence) -> str | None:
 
 def _from_evidence(sentence):
     return lambda results: sentence(results.evidence) if results.evidence else None
+
+
+def links(results: Results) -> str | None:
+    """Which way the comparisons of links went."""
+    return None if results.links is None else summarise_links(compare_links(results.links))
 
 
 FINDINGS: Findings = {
@@ -72,6 +78,7 @@ FINDINGS: Findings = {
     "fig:attacks": model_findings.attacks,
     "tab:robustness": model_findings.robustness_table,
     "fig:ablations": model_findings.ablations,
+    "tab:links": links,
     "tab:ablations": model_findings.best_variants,
     "fig:lr-sensitivity": model_findings.rates,
     "tab:lr-sensitivity": model_findings.inner_rates,

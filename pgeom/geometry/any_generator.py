@@ -55,7 +55,7 @@ def any_divergence(F: Generator, displace: Callable) -> Callable[[Array, Array],
     F = scalar_function(F)
 
     def divergence(target, p):
-        pure, parameters = _closure_converted(F, jnp.sum(p, axis=0))
+        pure, parameters = closure_converted(F, jnp.sum(p, axis=0))
         return _divergence(pure, displace)(target, p, *parameters)
 
     return divergence
@@ -104,7 +104,7 @@ def _vertex_values(F: Generator, K: int, dtype: DTypeLike) -> Array:
     return jax.lax.map(vertex_value, jnp.arange(K), batch_size=min(K, 64))
 
 
-def _closure_converted(F: Generator, p: Array) -> tuple[Callable, list]:
+def closure_converted(F: Generator, p: Array) -> tuple[Callable, list]:
     """`pure(p, *parameters)` and the traced values that F closes over.
 
     custom_jvp needs everything that may be differentiated or mapped as an argument, and

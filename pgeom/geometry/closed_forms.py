@@ -77,6 +77,17 @@ class ClosedGenerator(ABC):
     __jax_array__ = None
 
 
+class SeparableGenerator(ClosedGenerator):
+    """A generator Σ_k f(p_k)."""
+
+    @abstractmethod
+    def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """f(p_k), entry by entry."""
+
+    def __call__(self, p: Point) -> Float[Array, ""]:
+        return jnp.sum(self.terms(jnp.asarray(p)))
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Combination(ClosedGenerator):

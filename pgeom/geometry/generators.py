@@ -12,8 +12,10 @@ Array(0.6666666, dtype=float32)
 Array(0.3333333, dtype=float32)
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +27,8 @@ from pgeom.geometry.closed_forms import (
     ClosedForms,
     ClosedGenerator,
     Parameter,
+    SeparableGenerator,
+    as_pytree,
     combine,
     rescale,
 )
@@ -42,6 +46,7 @@ __all__ = [
     "hyperbolic",
     "quadratic",
     "rescale",
+    "separable",
     "shannon",
     "spherical",
     "squared_norm",
@@ -51,13 +56,13 @@ __all__ = [
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
-class Tsallis(ClosedGenerator):
+class Tsallis(SeparableGenerator):
     """F(p) = (Σ p^α − 1)/(α − 1), written Σ p log_{2−α} p; α → 1 is Shannon, α = 2 is Brier."""
 
     alpha: Parameter
 
-    def __call__(self, p: Point) -> Float[Array, ""]:
-        return jnp.sum(_tsallis_term(p, jnp.asarray(self.alpha, p.dtype)))
+    def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return _tsallis_term(p, jnp.asarray(self.alpha, p.dtype))
 
     @property
     def closed_forms(self) -> ClosedForms:
@@ -112,11 +117,11 @@ def tsallis(alpha: Numbers) -> Tsallis:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
-class Shannon(ClosedGenerator):
+class Shannon(SeparableGenerator):
     """F(p) = Σ p log p, the negative entropy; its score is −log p_y, cross-entropy."""
 
-    def __call__(self, p: Point) -> Float[Array, ""]:
-        return jnp.sum(jax.scipy.special.xlogy(p, p))
+    def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return jax.scipy.special.xlogy(p, p)
 
     @property
     def closed_forms(self) -> ClosedForms:
@@ -168,11 +173,11 @@ spherical = Spherical()
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
-class SquaredNorm(ClosedGenerator):
+class SquaredNorm(SeparableGenerator):
     """F(p) = ‖p‖₂²; its score is ‖p − e_y‖₂², the Brier score, for any number of classes."""
 
-    def __call__(self, p: Point) -> Float[Array, ""]:
-        return jnp.sum(p**2)
+    def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return p**2
 
     @property
     def closed_forms(self) -> ClosedForms:
@@ -181,3 +186,25 @@ class SquaredNorm(ClosedGenerator):
 
 
 squared_norm = SquaredNorm()
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Separable(SeparableGenerator):
+    """F(p) = Σ_k f(p_k) of a function f of one number."""
+
+    function: Any
+
+    def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return jnp.vectorize(self.function)(p)
+
+
+def separable(f: Callable[[Array], Array]) -> Separable:
+    """The generator Σ_k f(p_k) of a strictly convex function `f(x) -> scalar` on [0, 1].
+
+    As a plain function it would be the same generator; being known to be separable, its canonical
+    link takes one threshold per example and O(K) memory.
+    """
+    if not callable(f):
+        raise TypeError(f"f must be a function f(x) -> scalar, got {type(f).__name__}")
+    return Separable(as_pytree(f))

@@ -6,16 +6,19 @@ The paper states none of the constants marked ◇; they were fitted to its publi
 (4, 3)
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom.geometry import generators
 from pgeom.geometry.bregman import bregman_score
 from pgeom.geometry.class_structure import capm_matrix
+from pgeom.geometry.closed_forms import Combination
 from pgeom.geometry.curvature import match_curvature
-from pgeom.geometry.generators import Hyperbolic, Quadratic, hyperbolic
+from pgeom.geometry.generators import Hyperbolic, Quadratic, SquaredNorm, hyperbolic
 from pgeom.losses import proper
 from pgeom.losses.constants import CAPM, HPG, MEAN_CURVATURE
 from pgeom.losses.spec import steady
@@ -35,6 +38,12 @@ def hpg(stats: ClassStats, **constants) -> CatalogueLoss:
     return steady(proper.on_logits(bregman_score(F)))
 
 
+def tsallis(stats: ClassStats, **constants) -> CatalogueLoss:
+    """The score of a Tsallis entropy."""
+    F = tsallis_generator(stats.counts.shape[0], **constants)
+    return steady(proper.on_logits(bregman_score(F)))
+
+
 def apms(
     stats: ClassStats, *, ridges: int, mean_curvature: float, **margin: float
 ) -> CatalogueLoss:
@@ -46,6 +55,11 @@ def apms(
         return proper.apms(F, **margin, **schedule)(logits, labels, annealing.step)
 
     return loss
+
+
+def brier_generator(stats: ClassStats) -> SquaredNorm:
+    """‖p‖², of which Brier is the score."""
+    return generators.squared_norm
 
 
 def capm_generator(stats: ClassStats, **changes) -> Quadratic:
@@ -72,11 +86,20 @@ def hpg_generator(
     """HPG's generator: ◇ λ = 1, a = ρ = 0.25, random unit w, ridges through the centre."""
     w = np.random.default_rng([GEOMETRY_SEED, 1, K]).standard_normal((ridges, K))
     w = w / np.linalg.norm(w, axis=1, keepdims=True)
-    # a constant, also where a builder is being traced, and the same one in either precision
-    with jax.ensure_compile_time_eval(), jax.enable_x64(False):
-        F = hyperbolic(lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
-        key = jax.random.key(GEOMETRY_SEED)
+    make = partial(hyperbolic, lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
+    return _matched(make, K, mean_curvature)
+
+
+@cache
+def tsallis_generator(K: int, *, alpha: float, mean_curvature: float) -> Combination:
+    """The Tsallis entropy of order α with this mean curvature."""
+    return _matched(lambda: 1.0 * generators.tsallis(alpha), K, mean_curvature)
+
+
+def _matched(make: Callable, K: int, target: float):
+    """A generator with this mean curvature: a constant, also where a builder is being traced."""
+    with jax.ensure_compile_time_eval(), jax.enable_x64(False):  # the same one in either precision
         # jitted, and the key an argument, to compile one small program and not one per operation
-        match = jax.jit(lambda F, key: match_curvature(F, K, target=mean_curvature, key=key))
-        F = match(F, key)
+        match = jax.jit(lambda F, key: match_curvature(F, K, target=target, key=key))
+        F = match(make(), jax.random.key(GEOMETRY_SEED))
         return jax.tree.map(np.asarray, F)  # an array of JAX would remember the mesh it met first

@@ -9,7 +9,7 @@ Array(0.54918, dtype=float32)
 """
 
 from pgeom.deferred import Deferred
-from pgeom.losses.constants import CAPM, HPG, MARGIN
+from pgeom.losses.constants import CAPM, HPG, MARGIN, MEAN_CURVATURE
 from pgeom.losses.spec import Look, LossSpec, from_counts, from_logits
 
 candidates, likelihood = Deferred("pgeom.losses.candidates"), Deferred("pgeom.losses.likelihood")
@@ -34,7 +34,14 @@ _GENERAL = (
         {"epsilon": 0.1},
         Look("#373FC0", "s"),
     ),
-    LossSpec("brier", "Brier", GENERATOR, from_logits(proper.brier), look=Look("#0AAA97", "h")),
+    LossSpec(
+        "brier",
+        "Brier",
+        GENERATOR,
+        from_logits(proper.brier),
+        look=Look("#0AAA97", "h"),
+        generator=candidates.brier_generator,
+    ),
     LossSpec(
         "mae",
         "MAE",
@@ -99,6 +106,7 @@ _GENERAL = (
         CAPM,
         Look("#2C0958", "p"),
         candidate=True,
+        generator=candidates.capm_generator,
     ),
     LossSpec(
         "hpg",
@@ -108,6 +116,9 @@ _GENERAL = (
         HPG,
         Look("#F597BC", "*"),
         candidate=True,
+        generator=lambda stats, **constants: candidates.hpg_generator(
+            stats.counts.shape[0], **constants
+        ),
     ),
     LossSpec(
         "apms",
@@ -156,3 +167,15 @@ _LONG_TAIL = (
 
 GENERAL: dict[str, LossSpec] = {spec.name: spec for spec in _GENERAL}
 LOSSES: dict[str, LossSpec] = GENERAL | {spec.name: spec for spec in _LONG_TAIL}
+LINKED = "_canonical"  # ends the name of a loss by its canonical link, beside that by softmax
+TSALLIS = LossSpec(  # of the study of links; the paper has none
+    "tsallis",
+    "Tsallis 1.5",
+    GENERATOR,
+    candidates.tsallis,
+    {"alpha": 1.5, "mean_curvature": MEAN_CURVATURE},
+    candidate=True,
+    generator=lambda stats, **constants: candidates.tsallis_generator(
+        stats.counts.shape[0], **constants
+    ),
+)

@@ -52,12 +52,14 @@ def generator_loss(
         learning rates compare; None leaves F as it is.
     """
 
+    def matched(stats: ClassStats, **constants: float | None) -> Generator:
+        return _matched(F, stats.counts.shape[0], constants["mean_curvature"])
+
     def make(stats: ClassStats, **constants: float | None) -> CatalogueLoss:
-        matched = _matched(F, stats.counts.shape[0], constants["mean_curvature"])
-        return steady(on_logits(bregman_score(matched)))
+        return steady(on_logits(bregman_score(matched(stats, **constants))))
 
     constants = {"mean_curvature": mean_curvature}
-    return LossSpec(name, name, FAMILY, make, constants, candidate=True)
+    return LossSpec(name, name, FAMILY, make, constants, candidate=True, generator=matched)
 
 
 def plain_loss(loss: Loss, name: str) -> LossSpec:

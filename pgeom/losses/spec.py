@@ -15,10 +15,15 @@ loss is one value:
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pgeom.deferred import Deferred
 
 if TYPE_CHECKING:  # JAX is not needed to name a loss
-    from pgeom.types import CatalogueLoss, ClassStats
+    from pgeom.types import CatalogueLoss, ClassStats, Forecast, Generator
+
+Link = Literal["softmax", "canonical"]
+_links = Deferred("pgeom.geometry.fenchel_young")
 
 
 class Look(NamedTuple):
@@ -41,6 +46,9 @@ class LossSpec:
       look: None leaves the choice to the figures.
       candidate: whether the loss is under study, and not one of those it is compared with.
       note: what a user should know before it is trained.
+      generator: of a proper score, `generator(stats, **constants)` gives its F.
+      link: from logits to probabilities, in training and in prediction: softmax, or the canonical
+        link of F, with which the loss is the Fenchel–Young loss of F.
     """
 
     name: str = field(compare=False)
@@ -51,10 +59,33 @@ class LossSpec:
     look: Look | None = field(default=None, compare=False)
     candidate: bool = field(default=False, compare=False)
     note: str = field(default="", compare=False)
+    generator: "Callable[..., Generator] | None" = field(default=None, compare=False)
+    link: Link = "softmax"
 
     def build(self, stats: "ClassStats") -> "CatalogueLoss":
         """The loss for the class statistics of one training partition."""
+        if self.link == "canonical":
+            return steady(_links.fenchel_young(self._generator(stats)))
         return self.make(stats, **self.constants)
+
+    def forecast(self, stats: "ClassStats") -> "Forecast":
+        """The link of the loss, for the class statistics of one training partition."""
+        if self.link == "canonical":
+            return _links.canonical_link(self._generator(stats))
+        import jax  # which naming a loss does not need
+
+        return jax.nn.softmax
+
+    def with_canonical_link(self) -> "LossSpec":
+        """The Fenchel–Young loss of the same generator, under the same name."""
+        if self.generator is None:
+            raise ValueError(f"{self.name} must be the score of a generator to have its link")
+        return replace(self, label=f"{self.label}, canonical", link="canonical")
+
+    def _generator(self, stats: "ClassStats") -> "Generator":
+        if self.generator is None:
+            raise ValueError(f"{self.name} must be the score of a generator to have its link")
+        return self.generator(stats, **self.constants)
 
     def variant(self, name: str, label: str, **constants) -> "LossSpec":
         """The same loss under another name, with some constants changed."""

@@ -22,7 +22,7 @@ from pgeom.training.criteria import CRITERIA, Validation
 from pgeom.training.early_stopping import EarlyStopping
 from pgeom.training.member import Member, predict, standardise
 from pgeom.training.settings import Optimiser, StopOn
-from pgeom.types import Annealing, AnyArray, CatalogueLoss
+from pgeom.types import Annealing, AnyArray, CatalogueLoss, ClassStats
 
 
 class Checkpoint(NamedTuple):
@@ -39,7 +39,7 @@ class Run(NamedTuple):
     moments: optax.OptState
     stopping: EarlyStopping
     best: Checkpoint
-    validation_nll: Float[AnyArray, "*stack"]  # of the last epoch
+    validation_nll: Float[AnyArray, "*stack"]  # of the last epoch; see `_validation_losses`
 
 
 def start(parameters: Float[Array, " P"], optimiser: Optimiser) -> Run:
@@ -76,6 +76,7 @@ def member_epoch(
         features: Float[Array, "N d"], member: Member, order: Int[Array, " n"], runs: Run
     ) -> Run:
         heads = [logit_gradient(loss.build(member.stats)) for loss in losses]
+        validate = _validation_losses(losses, member.stats)
         # every run that has not stopped is at one epoch: they share this epoch's masks
         number = jnp.max(runs.stopping.epoch)
         key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(member.dropout)), number)
@@ -104,7 +105,8 @@ def member_epoch(
 
             carry = (run.parameters, run.moments)
             carry, _ = jax.lax.scan(step, carry, (jnp.arange(steps), batches))
-            return _judge(model, stop_on, features, member, run, *carry, first + steps)
+            judge = partial(_judge, model, stop_on, partial(validate, index))
+            return judge(features, member, run, *carry, first + steps)
 
         def unless_stopped(numbered):
             index, run = numbered
@@ -178,9 +180,28 @@ def _logits(
     return jax.lax.cond(batch.size < size, *branches, parameters)
 
 
+def _validation_losses(losses: Sequence[LossSpec], stats: ClassStats) -> Callable:
+    """`values(index, logits[v, K], labels[v]) -> [v]`, by which the run of a loss is stopped.
+
+    The NLL; of a canonical link, which may give a label the probability zero, the loss itself.
+    """
+    if all(loss.link == "softmax" for loss in losses):
+        return lambda index, logits, labels: cross_entropy(logits, labels)
+    start = Annealing(jnp.zeros((), jnp.int32), jnp.zeros(()), jnp.zeros(()))
+
+    def values(loss):
+        if loss.link == "softmax":
+            return cross_entropy
+        return lambda logits, labels: loss.build(stats)(logits, labels, start)
+
+    branches = [values(loss) for loss in losses]
+    return lambda index, logits, labels: jax.lax.switch(index, branches, logits, labels)
+
+
 def _judge(
     model: Model,
     stop_on: StopOn,
+    validate: Callable[[Array, AnyArray], Float[Array, " v"]],
     features: Float[Array, "N d"],
     member: Member,
     run: Run,
@@ -196,7 +217,7 @@ def _judge(
         rows = jnp.asarray(member.validation_rows)
         logits = predict(model, parameters, features, member, rows)
         weights = None if member.weights is None else member.weights.validation
-        nll = jnp.average(cross_entropy(logits, member.validation_y), weights=weights)
+        nll = jnp.average(validate(logits, member.validation_y), weights=weights)
         validation = Validation(logits, member.validation_y, weights, nll, run.stopping.epoch + 1)
         value = CRITERIA[stop_on](validation)
     else:

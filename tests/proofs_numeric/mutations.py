@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from pgeom.geometry import bounds, curvature, displacement, margin
 from pgeom.geometry.bregman import bregman_divergence, bregman_score
+from pgeom.losses.proper import on_logits
 from proofs_numeric import curvature as curvature_claim, improper
 from tests.proofs_numeric.step_mutations import STEP_MUTATIONS
 
@@ -162,6 +163,14 @@ def without_gauge(F):
     return lambda z, label: bregman_score(F)(jax.nn.softmax(z), label)
 
 
+# canonical_links -------------------------------------------------------------------------------
+
+
+def softmax_composite(F):
+    """The score of softmax(z), which is neither convex in z nor has the gradient p − e_y."""
+    return on_logits(bregman_score(F))
+
+
 MUTATIONS = STEP_MUTATIONS | {
     "regret: swapped arguments of D": ("regret", 3, {"divergence": swapped_arguments}),
     "regret: ∇F at q": ("regret", 3, {"divergence": gradient_at_q}),
@@ -223,4 +232,21 @@ MUTATIONS = STEP_MUTATIONS | {
     ),
     "numerics: naive form": ("numerics", 3, {"loss": naive_loss}),
     "numerics: missing gauge": ("numerics", 3, {"loss": without_gauge}),
+    "canonical_links: 1/m_T × 0.999": (
+        "canonical_links",
+        3,
+        {"lipschitz": lambda m_tangent: 0.999 / m_tangent},
+    ),
+    "canonical_links: 1/m_T → 1/(2m_T)": (
+        "canonical_links",
+        3,
+        {"lipschitz": lambda m_tangent: 0.5 / m_tangent},
+    ),
+    "canonical_links: √2 → 1.41": ("canonical_links", 3, {"gradient": 1.41}),
+    "canonical_links: √2 → 2": ("canonical_links", 3, {"gradient": 2.0}),
+    "canonical_links: softmax in the place of the link": (
+        "canonical_links",
+        3,
+        {"link": lambda F: jax.nn.softmax, "loss": softmax_composite},
+    ),
 }

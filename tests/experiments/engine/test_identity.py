@@ -69,7 +69,8 @@ OTHER = {
         BASE, dataset=datasets.from_arrays("other", CANCER.features, CANCER.labels)
     ),
     "what is measured": replace(
-        BASE, measure=Measure("mean", lambda predict, test, key: {"m": jnp.mean(test.mean)})
+        BASE,
+        measure=Measure("mean", lambda predict, forecast, test, key: {"m": jnp.mean(test.mean)}),
     ),
     "timing": replace(BASE, timed=True),
 }
@@ -149,7 +150,7 @@ def test_names_comments_and_order_do_not_count():
 
 def test_the_manifest_says_what_the_hashes_stand_for():
     parts, identity = describe(BASE), identify(BASE)
-    gce = {"name": "gce", "constants": {"q": 0.7}, "source": None}
+    gce = {"name": "gce", "constants": {"q": 0.7}, "link": "softmax", "source": None}
     assert parts["loss"][identity.losses[0]] == gce
     assert parts["training"][identity.parts["training"]]["epochs"] == 45
     assert parts["dataset"][identity.parts["dataset"]]["name"] == "breast-cancer"

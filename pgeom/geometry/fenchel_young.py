@@ -1,0 +1,190 @@
+"""Canonical links and Fenchel–Young losses: a generator as a loss that is convex in the logits.
+
+    p(z) = ∇F*(z) = argmax_p ⟨z, p⟩ − F(p),    L(z, η) = F*(z) − ⟨z, η⟩ + F(η) ≥ 0
+
+The gradient of L in z is p(z) − η, whatever the curvature of F, so that it never vanishes at a
+wrong prediction. With softmax as p and Shannon's entropy as F it is cross-entropy.
+
+>>> import jax.numpy as jnp
+>>> from pgeom.geometry.generators import squared_norm
+>>> z = jnp.array([[1.0, 0.0, -4.0]])
+>>> canonical_link(squared_norm)(z)                  # sparsemax of z/2
+Array([[0.75, 0.25, 0.  ]], dtype=float32)
+>>> fenchel_young(squared_norm)(z, jnp.array([1]))
+Array([1.125], dtype=float32)
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from pgeom import edge
+from pgeom.geometry import simplex
+from pgeom.geometry.any_generator import scalar_function
+from pgeom.geometry.bregman import BregmanScore
+from pgeom.geometry.closed_forms import Parameter, parts
+from pgeom.geometry.generators import Shannon, shannon
+from pgeom.geometry.link_columns import link_columns, loss_columns, shifted
+from pgeom.geometry.link_evidence import contradicts_convexity
+from pgeom.geometry.optimality import gap_and_rounding, slopes
+from pgeom.types import Generator, Labels, Loss, Vectors
+
+ACCEPTED = 1e4  # units of rounding up to which a gap is an answer
+
+
+class LinkInfo(NamedTuple):
+    """How well a canonical link was solved.
+
+    Attributes:
+      gap: a bound `[...]` on how far ⟨z, p⟩ − F(p) is below its maximum.
+      steps: the number of iterations, zero for a formula.
+    """
+
+    gap: Float[Array, "..."]
+    steps: Array
+
+
+def canonical_link(F: Generator, *, with_info: bool = False) -> Callable:
+    """The canonical link of a generator, p(z) = ∇F*(z).
+
+    Solved to the last digits that the optimality gap can show: by formula for Shannon, by a
+    threshold for `tsallis`, `squared_norm`, `spherical`, `separable` and sums of separable ones,
+    by accelerated gradients for sums of `quadratic`, `hyperbolic` and `squared_norm`, each in O(K)
+    memory per example; for any other F by an interior-point method with K × K matrices. The
+    derivatives, in z and in the parameters of F, are those of the equations that p solves.
+
+    Args:
+      F: `F(p[K]) -> scalar`, strictly convex. If it is only convex, p is one of the maximisers.
+      with_info: whether to return a `LinkInfo` as well.
+
+    Returns:
+      `link(logits[..., K]) -> p[..., K]`, or `-> (p, info)`. If F is seen not to be convex, it
+      raises an error, or returns NaN where it is traced.
+    """
+    solve = jax.jit(lambda z: _solve(F, z), inline=True)
+
+    def link(logits: Vectors):
+        z = edge.vectors("logits", logits)
+        columns = z.astype(edge.working_dtype(z)).reshape(-1, z.shape[-1]).T
+        p, gap, rounding, steps = solve(columns)
+        _refuse_failures(columns, p, gap, rounding)
+        p = p.T.reshape(z.shape).astype(z.dtype)
+        return (p, LinkInfo(gap.reshape(z.shape[:-1]), steps)) if with_info else p
+
+    return link
+
+
+def inverse_link(F: Generator) -> Callable[[Vectors], Float[Array, "..."]]:
+    """The logits of a point: `logits(p[..., K]) -> z[..., K]`, ∇F(p) centred to sum zero.
+
+    Inside the simplex `canonical_link(F)(inverse_link(F)(p))` is p.
+    """
+
+    def logits(p):
+        slope = jax.grad(scalar_function(F))(simplex.interior(p))
+        return slope - jnp.mean(slope)
+
+    lifted = jax.jit(jnp.vectorize(logits, signature="(k)->(k)"), inline=True)
+
+    def inverse(p: Vectors) -> Float[Array, "*batch K"]:
+        p = edge.probabilities("p", p)
+        return lifted(p.astype(edge.working_dtype(p))).astype(p.dtype)
+
+    return inverse
+
+
+def fenchel_young(F: Generator) -> Loss:
+    """The Fenchel–Young loss of a generator, L(z, η) = F*(z) − ⟨z, η⟩ + F(η).
+
+    It is convex in z, with gradient p(z) − η, and zero where p(z) = η. At an interior p(z) it is
+    the divergence D_F(η, p(z)); on the boundary it is larger, by the multipliers of p ≥ 0. Its
+    value for one-hot η is that for the label.
+
+    Args:
+      F: `F(p[K]) -> scalar`, strictly convex.
+
+    Returns:
+      `loss(logits[..., K], labels) -> [...]`. Labels are integers `[...]`, or soft targets
+      `[..., K]`. A logit of −∞ rules its class out.
+    """
+    lifted = edge.lift_targets(*_loss_forms(F))
+
+    def loss(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
+        values = lifted(logits, labels)
+        _refuse_infinite(logits, values)
+        return values
+
+    return loss
+
+
+def _loss_forms(F: Generator) -> tuple[Callable, Callable]:
+    """The loss of a batch `[n, K]` for labels and for soft targets."""
+    (c, part), *others = parts(F)
+    if isinstance(part, Shannon) and not others:
+        return _cross_entropy_forms(c)
+
+    def for_targets(z, eta):
+        ruled_out = jnp.any((eta > 0) & (z == -jnp.inf), axis=1)
+        values = loss_columns(F, z.T, eta.T)
+        values = jnp.where(contradicts_convexity(F, z), jnp.nan, values)
+        return jnp.where(ruled_out, jnp.inf, values)
+
+    def for_labels(z, labels):
+        return for_targets(z, jax.nn.one_hot(labels, z.shape[-1], dtype=z.dtype))
+
+    return for_labels, for_targets
+
+
+def _cross_entropy_forms(c: Parameter) -> tuple[Callable, Callable]:
+    """c times the cross-entropy, or the divergence of Shannon, of z/c: its link is softmax(z/c)."""
+    score, divergence = BregmanScore(shannon), shannon.closed_forms.divergence_on_logits
+
+    def for_labels(z, labels):
+        factor = jnp.asarray(c, z.dtype)
+        return factor * score.score_labels_on_logits(z / factor, labels)
+
+    def for_targets(z, eta):
+        factor = jnp.asarray(c, z.dtype)
+        return factor * jax.vmap(cast(Callable, divergence))(eta, z / factor)
+
+    return for_labels, for_targets
+
+
+def _solve(F: Generator, z):
+    p, steps = link_columns(F, z)
+    p = jnp.where(contradicts_convexity(F, z.T), jnp.nan, p)
+    slope = slopes(scalar_function(F), simplex.interior(p))
+    gap, rounding = gap_and_rounding(p, shifted(z), slope)
+    return p, gap[0], rounding[0], steps
+
+
+def _refuse_failures(z, p, gap, rounding) -> None:
+    """Raise if the link of finite logits is not one, unless they are traced."""
+    if isinstance(p, jax.core.Tracer):
+        return
+    finite = np.all(np.isfinite(z), axis=0)
+    solved = np.asarray(gap) <= ACCEPTED * np.asarray(rounding)
+    if not np.all(solved | ~finite):
+        K, worst = len(z), np.max(np.where(finite, gap, 0))
+        raise ValueError(
+            f"F must be convex and smooth inside the simplex for its canonical link, got an "
+            f"optimality gap of {worst:.2g}; pgeom.diagnose(F, {K}) may say why"
+        )
+
+
+def _refuse_infinite(logits, values) -> None:
+    """Raise if the loss of finite logits is infinite or NaN, unless they are traced."""
+    if isinstance(values, jax.core.Tracer):
+        return
+    finite = np.all(np.isfinite(np.asarray(logits, float)), axis=-1)
+    if not np.all(np.isfinite(np.asarray(values, float)) | ~finite):
+        K = np.shape(logits)[-1]
+        raise ValueError(
+            f"F must be convex, and finite at the targets, for its Fenchel–Young loss, got "
+            f"{np.asarray(values, float)[finite & ~np.isfinite(np.asarray(values, float))][0]}; "
+            f"pgeom.diagnose(F, {K}) may say why"
+        )

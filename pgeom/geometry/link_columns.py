@@ -1,0 +1,145 @@
+"""Which method finds the canonical link of a generator, and the derivatives of link and loss.
+
+Everything here takes a batch of logits, class-major: `[K, n]` with one example per column.
+
+>>> import jax.numpy as jnp
+>>> from pgeom.geometry.generators import squared_norm
+>>> link_columns(squared_norm, jnp.array([[1.0], [0.0]])).p
+Array([[0.75],
+       [0.25]], dtype=float32)
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from pgeom.geometry import accelerated, implicit, interior_point, separable, simplex
+from pgeom.geometry.any_generator import closure_converted, scalar_function, values_at
+from pgeom.geometry.bregman import bregman_divergence
+from pgeom.geometry.derivatives import pushforward, sum_of_slopes
+from pgeom.geometry.optimality import slack, slopes
+from pgeom.geometry.thresholds import Maximum
+from pgeom.types import Generator
+
+NOISE = 16  # units of rounding, below which a multiplier cannot be told from zero
+
+
+class Method(NamedTuple):
+    """How a link is computed.
+
+    Attributes:
+      maximise: `(F, z) -> Maximum`, for logits whose largest is zero.
+      respond: `(F, p, s, r) -> x`, its derivative; see `implicit`.
+    """
+
+    maximise: Callable
+    respond: Callable
+
+
+def choose_method(F: Generator) -> Method:
+    """By a threshold, by accelerated gradients, or by an interior-point method."""
+    if separable.is_separable(F):
+        return Method(separable.maximise, implicit.diagonal)
+    if separable.has_threshold(F):
+        return Method(separable.maximise, implicit.conjugate_gradients)
+    if accelerated.has_bounded_curvature(F):
+        return Method(accelerated.maximise, implicit.conjugate_gradients)
+    return Method(interior_point.maximise, implicit.dense)
+
+
+def link_columns(F: Generator, z: Float[Array, "K n"]) -> Maximum:
+    """p(z), with its derivatives in z and in the parameters of F."""
+    method, (pure, parameters) = choose_method(F), _hoisted(F, z)
+
+    @jax.custom_jvp
+    def link(z, *parameters):
+        return method.maximise(pure(*parameters), z)
+
+    def link_jvp(primals, tangents):
+        # By hand because the iteration need not be differentiated: see `implicit`.
+        out = link(*primals)
+        still = np.zeros(jnp.shape(out.steps), jax.dtypes.float0)
+        return out, Maximum(_response(method, pure, out.p, primals, tangents), still)
+
+    link.defjvp(link_jvp, symbolic_zeros=True)
+    return link(shifted(z), *parameters)
+
+
+def loss_columns(
+    F: Generator, z: Float[Array, "K n"], eta: Float[Array, "K n"]
+) -> Float[Array, " n"]:
+    """F*(z) − ⟨z, η⟩ + F(η), whose gradient in z is p(z) − η."""
+    pure, parameters = _hoisted(F, z)
+
+    @jax.custom_jvp
+    def loss(p, z, eta, *parameters):
+        return _value(pure(*parameters), p, z, eta)
+
+    def loss_jvp(primals, tangents):
+        # By hand because by the envelope theorem the slope in p is zero, but not in rounding.
+        (p, z, eta, *parameters), (_, z_dot, eta_dot, *parameter_dots) = primals, tangents
+        out = loss(*primals)
+
+        def slope_in_eta(dot):
+            return jnp.sum((slopes(pure(*parameters), simplex.interior(eta)) - z) * dot, axis=0)
+
+        def slope_in_parameters(dots):
+            def difference(*parameters):
+                F = pure(*parameters)
+                return values_at(F, eta.T) - values_at(F, p.T)
+
+            return pushforward(difference, parameters, dots)
+
+        away = jax.vmap(simplex.displacement, in_axes=1, out_axes=1)(eta, p)
+        z_term = (z_dot, lambda dot: -jnp.sum(away * dot, axis=0))
+        eta_term, others = (eta_dot, slope_in_eta), (parameter_dots, slope_in_parameters)
+        return out, sum_of_slopes(out, z_term, eta_term, others)
+
+    loss.defjvp(loss_jvp, symbolic_zeros=True)
+    return loss(link_columns(F, z).p, shifted(z), eta, *parameters)
+
+
+def shifted(z: Float[Array, "K n"]) -> Float[Array, "K n"]:
+    """z with the largest logit at zero, which changes no link, and −∞ far below it."""
+    z = z - jax.lax.stop_gradient(jnp.max(z, axis=0, keepdims=True))
+    return jnp.maximum(z, -jnp.sqrt(jnp.finfo(z.dtype).max))
+
+
+def _hoisted(F: Generator, z) -> tuple[Callable, list]:
+    """`pure(*parameters) -> F` and the parameters, which custom_jvp needs as arguments."""
+    if choose_method(F).maximise is not interior_point.maximise:
+        leaves, tree = jax.tree.flatten(F)
+        return lambda *values: tree.unflatten(values), [jnp.asarray(x, z.dtype) for x in leaves]
+    function, parameters = closure_converted(scalar_function(F), jnp.sum(z, axis=1))
+    return lambda *values: lambda p: function(p, *values), parameters
+
+
+def _response(method: Method, pure: Callable, p, primals, tangents):
+    """How p moves with z and the parameters."""
+    (z, *parameters), (z_dot, *parameter_dots) = primals, tangents
+    F, inside = pure(*parameters), simplex.interior(p)
+
+    def slope_in_parameters(dots):
+        return -pushforward(lambda *values: slopes(pure(*values), inside), parameters, dots)
+
+    moved = sum_of_slopes(p, (z_dot, lambda dot: dot), (parameter_dots, slope_in_parameters))
+    s = _multipliers(slopes(F, inside), p, z)
+    return method.respond(F, p, s, moved)
+
+
+def _value(F: Generator, p, z, eta):
+    """D_F(η, p) + ⟨s, η⟩: no term is negative, and the first has closed forms."""
+    inside = simplex.interior(p)
+    s = _multipliers(slopes(F, inside), p, z)
+    return bregman_divergence(F)(eta.T, inside.T) + jnp.sum(eta * s, axis=0)
+
+
+def _multipliers(slope, p, z):
+    """s_j = max_k r_k − r_j, r = z − ∇F(p); zero where it cannot be told from zero."""
+    s = slack(z - slope)
+    noise = NOISE * jnp.finfo(z.dtype).eps * (1 + jnp.abs(slope) - z)
+    return jnp.where(s > noise, s, 0.0)

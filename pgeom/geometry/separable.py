@@ -1,0 +1,178 @@
+"""The canonical link of a separable generator, F(p) = Σ_k f(p_k), from one threshold per example.
+
+The maximiser has f′(p_k) = z_k − θ where that has a solution p_k > 0, and p_k = 0 elsewhere, with
+the θ for which the entries sum to one. For Tsallis entropies, of which sparsemax and entmax are
+the links, f′ has an inverse by formula; for a sum of separable generators p_k is found by Newton
+steps within a bracket. Arrays are class-major, `[K, n]`.
+
+>>> import jax.numpy as jnp
+>>> from pgeom.geometry.generators import shannon, squared_norm
+>>> maximise(squared_norm, jnp.array([[0.0], [-1.0], [-9.0]])).p
+Array([[0.75],
+       [0.25],
+       [0.  ]], dtype=float32)
+>>> maximise(squared_norm + shannon, jnp.array([[0.0], [0.0]])).p
+Array([[0.5],
+       [0.5]], dtype=float32)
+"""
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from pgeom.geometry import thresholds
+from pgeom.geometry.closed_forms import SeparableGenerator, parts, sum_over_parts
+from pgeom.geometry.generators import Shannon, Spherical, SquaredNorm, Tsallis
+from pgeom.geometry.tempered_exponential import tempered_log
+from pgeom.geometry.thresholds import Maximum, row_sum
+from pgeom.types import Generator
+
+INNER_STEPS = 60
+
+
+def has_threshold(F: Generator) -> bool:
+    """Whether one threshold per example gives the link: F is separable, or c‖p‖."""
+    (_, part), *others = parts(F)
+    return is_separable(F) or (isinstance(part, Spherical) and not others)
+
+
+def is_separable(F: Generator) -> bool:
+    """Whether F is known to be separable."""
+    return all(isinstance(part, SeparableGenerator) for _, part in parts(F))
+
+
+def maximise(F: Generator, z: Float[Array, "K n"]) -> Maximum:
+    """The maximisers of ⟨z, p⟩ − F(p) over the simplex, for logits whose largest is zero."""
+    (c, part), *others = parts(F)
+    if others:
+        return _maximise_sum(F, z)
+    return _maximise(part, z / jnp.asarray(c, z.dtype))
+
+
+@singledispatch
+def _maximise(F: Generator, z) -> Maximum:
+    return _maximise_sum(F, z)
+
+
+@_maximise.register
+def _(F: Shannon, z) -> Maximum:
+    return Maximum(jax.nn.softmax(z, axis=0), jnp.zeros((), jnp.int32))
+
+
+@_maximise.register
+def _(F: SquaredNorm, z) -> Maximum:
+    return thresholds.project(z / 2)
+
+
+@_maximise.register
+def _(F: Tsallis, z) -> Maximum:
+    """p = [(1 + (α − 1)(z − θ))/α]₊^{1/(α−1)}, by logarithms: α = 1 is no exception."""
+    alpha = jnp.asarray(F.alpha, z.dtype)
+    beta, K = alpha - 1, jnp.asarray(1 / z.shape[0], z.dtype)
+
+    def entries(theta):
+        x = z - theta
+        inside = 1 + beta * x > 0
+        log_p = x * _log1p_ratio(jnp.where(inside, beta * x, 0.0)) - _log1p_ratio(beta)
+        return jnp.where(inside, jnp.exp(log_p), 0.0), jnp.where(inside, log_p, -jnp.inf)
+
+    def total(theta):
+        p, log_p = entries(theta)
+        growth = jnp.where(p > 0, jnp.exp((1 - beta) * log_p), 0.0) / alpha  # p^{2−α}/α
+        return row_sum(p), -row_sum(growth)
+
+    highest = jnp.broadcast_to(1 + alpha * tempered_log(K, 2 - alpha), z[:1].shape)
+    found = thresholds.crossing(total, low=-jnp.ones_like(z[:1]), high=-highest)
+    return Maximum(thresholds.on_simplex(entries(found.theta)[0]), found.steps)
+
+
+def _log1p_ratio(y):
+    """log(1 + y)/y, one at zero."""
+    return jnp.where(y == 0, 1.0, jnp.log1p(y) / jnp.where(y == 0, 1.0, y))
+
+
+@_maximise.register
+def _(F: Spherical, z) -> Maximum:
+    """p ∝ (z − θ)₊ with the θ for which ‖(z − θ)₊‖ = 1."""
+
+    def total(theta):
+        above = jnp.maximum(z - theta, 0.0)
+        return row_sum(above**2), -2 * row_sum(above)
+
+    none = jnp.zeros_like(z[:1])
+    found = thresholds.crossing(total, low=none - 1, high=none - z.shape[0] ** -0.5)
+    return Maximum(thresholds.on_simplex(jnp.maximum(z - found.theta, 0.0)), found.steps)
+
+
+def curvatures(F: Generator, p: Float[Array, "K n"]) -> Float[Array, "K n"]:
+    """f″(p_k), entry by entry."""
+    slope = jax.grad(lambda p: jnp.sum(_terms(F, p)))
+    return jax.jvp(slope, (p,), (jnp.ones_like(p),))[1]
+
+
+def _maximise_sum(F: Generator, z) -> Maximum:
+    """With f′ inverted by Newton steps within a bracket, for each θ."""
+    slope = jax.grad(lambda p: jnp.sum(_terms(F, p)))
+
+    def both(p):
+        return jax.jvp(slope, (p,), (jnp.ones_like(p),))
+
+    tiny = jnp.full_like(z, jnp.finfo(z.dtype).tiny)
+    lowest = slope(tiny)
+
+    def total(theta):
+        p = _invert(both, lowest, z - theta)
+        _, curvature = both(jnp.maximum(p, tiny))
+        return row_sum(p), -row_sum(jnp.where(p > 0, 1 / curvature, 0.0))
+
+    at_one, at_centre = (slope(jnp.full_like(z[:1], x)) for x in (1.0, 1 / z.shape[0]))
+    found = thresholds.crossing(total, low=-at_one, high=-at_centre)
+    p = _invert(both, lowest, z - found.theta)
+    return Maximum(thresholds.on_simplex(p), found.steps)
+
+
+class _Bracket(NamedTuple):
+    p: Array
+    low: Array
+    high: Array
+    done: Array
+    steps: Array
+
+
+def _invert(both: Callable, lowest, x):
+    """The p in [0, 1] with f′(p) = x, zero where x ≤ f′(0)."""
+    eps = jnp.finfo(x.dtype).eps
+
+    def refine(state: _Bracket) -> _Bracket:
+        slope, curvature = both(state.p)
+        low = jnp.where(slope <= x, state.p, state.low)
+        high = jnp.where(slope >= x, state.p, state.high)
+        newton = state.p + (x - slope) / curvature
+        # far from a p that may be tiny, halve the bracket of log p instead
+        near = (newton > state.p / 2) & (newton < 2 * state.p) & (newton > low) & (newton < high)
+        following = jnp.where(near, newton, jnp.sqrt(low) * jnp.sqrt(high))
+        done = state.done | (jnp.abs(following - state.p) <= eps * state.p)
+        return _Bracket(jnp.where(done, state.p, following), low, high, done, state.steps + 1)
+
+    def unsettled(state: _Bracket):
+        return (state.steps < INNER_STEPS) & ~jnp.all(state.done)
+
+    tiny = jnp.full_like(x, jnp.finfo(x.dtype).tiny)
+    outside = ~(x > lowest)
+    first = _Bracket(jnp.full_like(x, 0.5), tiny, jnp.ones_like(x), outside, jnp.zeros((), int))
+    return jnp.where(outside, 0.0, jax.lax.while_loop(unsettled, refine, first).p)
+
+
+def _terms(F: Generator, p):
+    """f(p_k), entry by entry."""
+
+    def terms(part):
+        if not isinstance(part, SeparableGenerator):
+            raise TypeError(f"{type(part).__name__} is not known to be separable")
+        return part.terms(p)
+
+    return sum_over_parts(terms, F, p.dtype)

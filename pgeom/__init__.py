@@ -15,6 +15,7 @@ from pgeom.evaluation import calibration, metrics, significance
 from pgeom.evaluation.decomposition import decompose
 from pgeom.geometry import bounds, class_structure, curvature, generators, margin
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk, regret
+from pgeom.geometry.certificates import certify
 from pgeom.geometry.closed_forms import generator
 from pgeom.geometry.diagnosis import check_generator, diagnose
 from pgeom.losses.proper import apms, capm, hpg, on_logits
@@ -29,6 +30,7 @@ __all__ = [
     "bregman_score",
     "calibration",
     "capm",
+    "certify",
     "check_generator",
     "class_structure",
     "conditional_risk",

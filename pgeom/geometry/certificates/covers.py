@@ -1,0 +1,120 @@
+"""A lower bound on the tangent curvature, by bisection of the simplex.
+
+The cell with the lowest bound is halved at its longest edge until the bound is close to the
+curvature at some point, or the budget is spent. A cover is a tree of halves; that its cells cover
+the simplex needs no proof. For a symmetric F it begins with the points p_1 ≥ … ≥ p_K.
+"""
+
+import heapq
+import itertools
+import math
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import fmpq
+
+from pgeom.geometry.certificates.algebra import Graph
+from pgeom.geometry.certificates.expression import Node, reachable
+from pgeom.geometry.certificates.forms import Bounded, Forms
+from pgeom.geometry.certificates.frames import Cell
+from pgeom.geometry.certificates.matrices import estimate, nonnegative_on_tangents
+
+UNORDERED = {"lin", "mono", "lse", "max"}  # operations
+
+
+class Budget(NamedTuple):
+    """When to stop: at a relative gap, or at a number of cells."""
+
+    gap: float = 2e-3
+    cells: int = 1
+
+
+class Cover(NamedTuple):
+    """A tree of cells, and m with H ⪰ m on tangents in all of them; or the worst cell."""
+
+    tree: dict[str, Any]
+    bound: fmpq | None
+    cells: int
+    worst: Cell
+
+
+def cover(
+    forms: Forms, least: float, budget: Budget, *, ordered: bool, target: float = math.inf
+) -> Cover:
+    """The best lower bound within the budget.
+
+    Args:
+      forms: the parts of F.
+      least: the least curvature found at a point, which no bound can exceed.
+      budget: when to stop.
+      ordered: whether F is symmetric.
+      target: a bound that suffices.
+    """
+    whole = (Cell.ordered if ordered else Cell.whole)(forms.K)
+    tree, count = {}, itertools.count()
+    queue = [_item(forms, whole, tree, count)]
+    enough = min(least - budget.gap * abs(least), target)
+    while len(queue) < budget.cells and queue[0][0] < enough:
+        _, _, cell, node, _ = heapq.heappop(queue)
+        i, j = cell.longest_edge()
+        halves: list[dict] = [{}, {}]
+        node.clear()
+        node |= {"split": [i, j], "halves": halves}
+        for half, leaf in zip(cell.split(i, j), halves, strict=True):
+            heapq.heappush(queue, _item(forms, half, leaf, count))
+    leaves = [(cell, bounded) for _, _, cell, _, bounded in queue]
+    return Cover(tree, _verified(leaves, queue[0][0]), len(queue), queue[0][2])
+
+
+def _item(forms: Forms, cell: Cell, leaf: dict, count) -> tuple:
+    bounded = forms.on_cell(cell)
+    if bounded is None:
+        return -math.inf, next(count), cell, leaf, None
+    leaf["bends"] = bounded.bends
+    table = np.array(
+        [[float(Fraction(int(x.p), int(x.q))) for x in row] for row in bounded.matrix.tolist()]
+    )
+    return estimate(table), next(count), cell, leaf, bounded
+
+
+def _verified(leaves: list[tuple[Cell, Bounded | None]], lowest: float) -> fmpq | None:
+    """The bound that is proved on all cells: the estimate, or a little less."""
+    if not math.isfinite(lowest):
+        return None
+    size = max(abs(float(x.p) / float(x.q)) for _, b in leaves if b for x in b.matrix.entries())
+    candidates: list[float | Fraction] = [
+        lowest - size * slack for slack in (1e-13, 1e-11, 1e-8, 1e-5)
+    ]
+    simple = Fraction(lowest).limit_denominator(10**6)
+    if len(leaves) == 1 and abs(float(simple) - lowest) <= 1e-12 * size:
+        candidates.insert(0, simple)
+    for candidate in candidates:
+        m = fmpq(*Fraction(candidate).as_integer_ratio())
+        if all(b is not None and nonnegative_on_tangents(b.matrix, m) for _, b in leaves):
+            return m
+    return None
+
+
+def is_symmetric(graph: Graph, root: Node) -> bool:
+    """Whether swapping any two neighbouring classes gives the very same node."""
+    return all(_swapped(graph, root, k) is root for k in range(graph.K - 1))
+
+
+def _swapped(graph: Graph, root: Node, k: int) -> Node:
+    other = {k: k + 1, k + 1: k}
+    new: dict[Node, Node] = {}
+    for x in reachable(root, through_affine=True):
+        if x.op == "p":
+            new[x] = graph.p(other.get(x.data[0], x.data[0]))
+            continue
+        args, head = [new[y] for y in x.args], x.data[:1] if x.op == "lin" else ()
+        if x.op in UNORDERED:
+            tail = x.data[len(head) :] or (None,) * len(args)
+            pairs = sorted(zip(args, tail, strict=True), key=lambda pair: pair[0].index)
+            args = [y for y, _ in pairs]
+            data = (*head, *(c for _, c in pairs if c is not None))
+        else:
+            data = x.data
+        new[x] = graph.node(x.op, args, data)
+    return new[root]

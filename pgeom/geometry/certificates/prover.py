@@ -1,0 +1,195 @@
+"""The methods in order: rules, structured Hessians, bisection, and disproof."""
+
+import math
+import time
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import ctx, fmpq
+
+from pgeom.geometry.certificates.certificate import Certificate, Verdict, seal
+from pgeom.geometry.certificates.covers import Budget, cover, is_symmetric
+from pgeom.geometry.certificates.disproofs import (
+    Pair,
+    negative_pair,
+    points_along,
+    sample,
+)
+from pgeom.geometry.certificates.documents import Bound, attained, nodes, rules_document
+from pgeom.geometry.certificates.enclosures import Undefined
+from pgeom.geometry.certificates.expression import reachable
+from pgeom.geometry.certificates.floats import Spectra, affordable, spectra
+from pgeom.geometry.certificates.forms import Forms
+from pgeom.geometry.certificates.jaxpr_hash import jaxpr_hash
+from pgeom.geometry.certificates.reader import Reading, Unsupported, read
+from pgeom.geometry.certificates.rules import Proof, Rules
+from pgeom.geometry.certificates.strictness import (
+    flat_segment,
+    spans_tangents,
+    strict_directions,
+)
+from pgeom.geometry.convexity import Witness
+from pgeom.types import Generator
+
+PRECISION = 128  # bits of interval endpoints
+SHARPEN = Budget(gap=2e-3, cells=200)  # of a bound that holds already, K ≤ 3
+DECIDE = Budget(gap=0.5, cells=400)  # whether F is convex at all
+WORK = 4000  # second derivatives along lines that a decision may take
+SMALL, MANY = 3, 20
+
+
+def prove(F: Generator, K: int) -> Certificate:
+    """Everything that the methods prove about F on K classes."""
+    start = time.perf_counter()
+    with ctx.workprec(PRECISION):
+        try:
+            reading = read(F, K)
+            for x in reachable(reading.root):
+                reading.ranges.require_domain(x)
+        except (Unsupported, Undefined) as error:
+            return _unknown(K, str(error), time.perf_counter() - start)
+        return Prover(reading).certificate(start)
+
+
+def _unknown(K: int, reason: str, seconds: float) -> Certificate:
+    document = seal({"K": K, "convex": "unknown", "strictly_convex": "unknown", "reason": reason})
+    unknown: Verdict = "unknown"
+    return Certificate(K, unknown, unknown, None, None, "none", None, reason, seconds, document)
+
+
+class Prover:
+    """One expression, and what is known of it so far."""
+
+    def __init__(self, reading: Reading):
+        self.root, self.ranges = reading.root, reading.ranges
+        self.reading, self.K = reading, reading.ranges.K
+        smooth = all(x.op not in ("max", "ramp") for x in reachable(self.root))
+        self.rules = Rules(self.ranges, analytic=smooth)
+        self.symmetric = is_symmetric(reading.graph, self.root)
+        points = sample(self.K)
+        few = points if self.K <= MANY else points[: min(40, affordable(self.root, self.K))]
+        seen = spectra(self.root, few)
+        sure = np.abs(seen.lowest) > 1e-9 * np.abs(seen.highest)  # beyond rounding
+        self.seen = Spectra(*(column[sure | (seen.highest < 1e3)] for column in seen))
+
+    def certificate(self, start: float) -> Certificate:
+        tree = self.rules.prove(self.root, 1)
+        lower = self._bound(1, tree is not None)
+        if tree is not None and not _holds(lower, strictly=True):
+            evidence = rules_document(tree)
+        else:
+            evidence = None if lower.found.bound is None else lower.document()
+        pair = None if tree is not None or _holds(lower) else self._disproof(lower)
+        convex: Verdict = (
+            "disproved" if pair else "proved" if tree is not None or _holds(lower) else "unknown"
+        )
+        strictly, flat = self._strictness(convex, tree, lower)
+        upper = self._bound(-1, True)
+        claims = {
+            "convex": convex,
+            "strictly_convex": strictly,
+            "m_tangent": None if pair or evidence is None else _number(evidence["bound"]),
+            "M_tangent": _number(upper.found.bound, sign=-1),
+            "method": _method(convex, evidence),
+        }
+        document = self._document(claims, None if pair else evidence, upper, pair, flat)
+        reason = "" if "unknown" not in (convex, strictly) else _reason(convex)
+        witness, seconds = _witness(pair, flat), time.perf_counter() - start
+        return Certificate(
+            self.K, **claims, witness=witness, reason=reason, seconds=seconds, document=document
+        )
+
+    def _bound(self, sign: int, known: bool) -> Bound:
+        """On the whole simplex; on cells of it where that is too coarse and K is small."""
+        forms = Forms(self.root, sign, self.rules)
+        values = self.seen.lowest if sign == 1 else -self.seen.highest
+        least = float(values.min()) if len(values) else math.inf
+        found = cover(forms, least, Budget(), ordered=False)
+        bound = -math.inf if found.bound is None else float(found.bound.p) / float(found.bound.q)
+        if self.K == 2 or not forms.parts or bound >= least - SHARPEN.gap * abs(least):
+            return Bound(forms, found, False)
+        if not known and least > 0 and bound <= 0 and self.K <= MANY:
+            general = any(part.kind == "hessian" for part in forms.parts)
+            entries = self.K * (self.K - 1) / 2 if general else 1
+            budget = DECIDE._replace(cells=min(DECIDE.cells, int(WORK / entries)))
+            found = cover(forms, least, budget, ordered=self.symmetric, target=0.0)
+            return Bound(forms, found, self.symmetric)
+        if self.K <= SMALL and math.isfinite(least) and (sign == 1 or bound > -math.inf):
+            sharper = cover(forms, least, SHARPEN, ordered=self.symmetric)
+            if sharper.bound is not None:
+                return Bound(forms, sharper, self.symmetric)
+        return Bound(forms, found, False)
+
+    def _disproof(self, lower: Bound) -> Pair | None:
+        worst = lower.found.worst.centre()
+        extra = [np.array([float(x.p) / float(x.q) for x in worst])]
+        if len(self.seen.lowest):
+            extra.insert(0, self.seen.points[np.argmin(self.seen.lowest)])
+        ridges = [part for part in lower.forms.parts if part.kind == "ridge"]
+        for part in ridges[:MANY]:
+            if (u := self.rules.ridges.lowest_place(part.chosen, part.data)) is not None:
+                extra += points_along(part.data, u)
+        return negative_pair(self.root, self.ranges, extra)
+
+    def _strictness(
+        self, convex: Verdict, tree: Proof | None, lower: Bound
+    ) -> tuple[Verdict, tuple | None]:
+        if convex == "disproved":
+            return "disproved", None
+        if _holds(lower, strictly=True) or (
+            tree is not None and spans_tangents(strict_directions(self.root, tree, self.K), self.K)
+        ):
+            return "proved", None
+        flat = flat_segment(self.root, self.ranges)
+        return ("disproved" if flat is not None else "unknown"), flat
+
+    def _document(self, claims, evidence, upper, pair, flat) -> dict[str, Any]:
+        known = self.root, self.ranges, self.seen
+        return seal(
+            {
+                "K": self.K,
+                "jaxpr": jaxpr_hash(self.reading.jaxpr),
+                "nodes": nodes(self.root),
+                **claims,
+                "lower": evidence,
+                "upper": None if upper.found.bound is None else upper.document(),
+                "disproof": None if pair is None else {"eta": pair.eta, "p": pair.p},
+                "flat": flat,
+                "attained": {"m": attained(*known, 1), "M": attained(*known, -1)},
+            }
+        )
+
+
+def _method(convex: Verdict, evidence: dict[str, Any] | None) -> str:
+    if convex != "proved" or evidence is None:
+        return "disproof" if convex == "disproved" else "none"
+    if evidence["cover"].get("halves"):
+        return "bisection"
+    return "structured Hessian" if evidence["bound"] else "rules"
+
+
+def _reason(convex: Verdict) -> str:
+    if convex == "unknown":
+        return "no rule applies, and neither a proof nor a counterexample was found"
+    return "convex, but neither strictness nor a flat segment was found"
+
+
+def _holds(bound: Bound, strictly: bool = False) -> bool:
+    found = bound.found.bound
+    return found is not None and (found > 0 if strictly else found >= 0)
+
+
+def _number(x: fmpq | int | None, sign: int = 1) -> Fraction | None:
+    return None if x is None else sign * Fraction(int(fmpq(x).p), int(fmpq(x).q))
+
+
+def _witness(pair: Pair | None, flat: tuple | None) -> Witness | None:
+    if pair is not None:
+        eta, p, value = pair.eta, pair.p, float(pair.divergence.hi)
+    elif flat is not None:
+        (p, eta), value = flat, 0.0
+    else:
+        return None
+    eta, p = (np.array([float(x.p) / float(x.q) for x in y]) for y in (eta, p))
+    return Witness(eta, p, value)

@@ -63,7 +63,7 @@ def _shown(bound: float | None) -> str:
 def seal(document: dict[str, Any]) -> dict[str, Any]:
     """The document with rationals as text and a digest of everything in it."""
     plain = _plain({"format": FORMAT, **document})
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(plain, sort_keys=True)
     return {**plain, "digest": hashlib.sha256(text.encode()).hexdigest()}
 
 

@@ -2,7 +2,7 @@
 
 The cell with the lowest bound is halved at its longest edge until the bound is close to the
 curvature at some point, or the budget is spent. A cover is a tree of halves; that its cells cover
-the simplex needs no proof. For a symmetric F it begins with the points p_1 ≥ … ≥ p_K.
+the simplex needs no proof.
 """
 
 import heapq
@@ -14,13 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from flint import fmpq
 
-from pgeom.geometry.certificates.algebra import Graph
-from pgeom.geometry.certificates.expression import Node, reachable
 from pgeom.geometry.certificates.forms import Bounded, Forms
 from pgeom.geometry.certificates.frames import Cell
 from pgeom.geometry.certificates.matrices import estimate, nonnegative_on_tangents
-
-UNORDERED = {"lin", "mono", "lse", "max"}  # operations
 
 
 class Budget(NamedTuple):
@@ -39,21 +35,17 @@ class Cover(NamedTuple):
     worst: Cell
 
 
-def cover(
-    forms: Forms, least: float, budget: Budget, *, ordered: bool, target: float = math.inf
-) -> Cover:
+def cover(forms: Forms, least: float, budget: Budget, *, target: float = math.inf) -> Cover:
     """The best lower bound within the budget.
 
     Args:
       forms: the parts of F.
       least: the least curvature found at a point, which no bound can exceed.
       budget: when to stop.
-      ordered: whether F is symmetric.
       target: a bound that suffices.
     """
-    whole = (Cell.ordered if ordered else Cell.whole)(forms.K)
     tree, count = {}, itertools.count()
-    queue = [_item(forms, whole, tree, count)]
+    queue = [_item(forms, Cell.whole(forms.K), tree, count)]
     enough = min(least - budget.gap * abs(least), target)
     while len(queue) < budget.cells and queue[0][0] < enough:
         _, _, cell, node, _ = heapq.heappop(queue)
@@ -94,27 +86,3 @@ def _verified(leaves: list[tuple[Cell, Bounded | None]], lowest: float) -> fmpq 
         if all(b is not None and nonnegative_on_tangents(b.matrix, m) for _, b in leaves):
             return m
     return None
-
-
-def is_symmetric(graph: Graph, root: Node) -> bool:
-    """Whether swapping any two neighbouring classes gives the very same node."""
-    return all(_swapped(graph, root, k) is root for k in range(graph.K - 1))
-
-
-def _swapped(graph: Graph, root: Node, k: int) -> Node:
-    other = {k: k + 1, k + 1: k}
-    new: dict[Node, Node] = {}
-    for x in reachable(root, through_affine=True):
-        if x.op == "p":
-            new[x] = graph.p(other.get(x.data[0], x.data[0]))
-            continue
-        args, head = [new[y] for y in x.args], x.data[:1] if x.op == "lin" else ()
-        if x.op in UNORDERED:
-            tail = x.data[len(head) :] or (None,) * len(args)
-            pairs = sorted(zip(args, tail, strict=True), key=lambda pair: pair[0].index)
-            args = [y for y, _ in pairs]
-            data = (*head, *(c for _, c in pairs if c is not None))
-        else:
-            data = x.data
-        new[x] = graph.node(x.op, args, data)
-    return new[root]

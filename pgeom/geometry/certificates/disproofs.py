@@ -7,15 +7,13 @@ candidate counts only if it is confirmed in ball arithmetic.
 from typing import NamedTuple
 
 import numpy as np
-from flint import fmpq
+from flint import arb, fmpq
 
 from pgeom.geometry.certificates import floats
-from pgeom.geometry.certificates.enclosures import Interval, Undefined
 from pgeom.geometry.certificates.expression import Node, is_affine, reachable
 from pgeom.geometry.certificates.floats import affordable, spectra
-from pgeom.geometry.certificates.frames import Direction, Segment
-from pgeom.geometry.certificates.jets import Jets
-from pgeom.geometry.certificates.ranges import Ranges
+from pgeom.geometry.certificates.frames import Direction
+from pgeom.geometry.certificates.series import Series
 
 Rational = tuple[fmpq, ...]
 MANY = 20  # classes, beyond which few points are tried
@@ -27,28 +25,24 @@ class Pair(NamedTuple):
 
     eta: Rational
     p: Rational
-    divergence: Interval
+    divergence: arb
 
 
-def divergence(root: Node, ranges: Ranges, eta: Rational, p: Rational) -> Interval:
-    """F(η) − F(p) − ⟨∇F(p), η − p⟩ at an interior p where F is smooth."""
+def divergence(root: Node, eta: Rational, p: Rational) -> arb:
+    """F(η) − F(p) − ⟨∇F(p), η − p⟩; NaN at a kink."""
     d = tuple(a - b for a, b in zip(eta, p, strict=True))
-    jet = Jets(Segment(p, d, 0), ranges)(root)
-    if not jet.bend.finite:
-        raise Undefined("a kink")
-    end = Jets(Segment(eta, d, 0))(root).value
-    return end - jet.value - jet.slope
+    start, end = Series([p], d)(root), Series([eta], d)(root)
+    return end[0] - start[0] - start[1]
 
 
-def negative_pair(root: Node, ranges: Ranges, extra: list[np.ndarray]) -> Pair | None:
+def negative_pair(root: Node, K: int, extra: list[np.ndarray]) -> Pair | None:
     """A pair with D_F(η, p) < 0, if one is found; `extra` are points to try first."""
-    for eta, p in _candidates(root, ranges.K, extra):
+    for eta, p in _candidates(root, K, extra):
         try:
             exact = rational_point(eta), rational_point(p)
-            value = divergence(root, ranges, *exact)
-        except (Undefined, ValueError):
+        except ValueError:
             continue
-        if value.hi < 0:
+        if (value := divergence(root, *exact)) < 0:
             return Pair(*exact, value)
     return None
 

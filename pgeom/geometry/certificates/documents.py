@@ -9,10 +9,10 @@ from flint import arb, fmpq
 from pgeom.geometry.certificates.covers import Cover
 from pgeom.geometry.certificates.disproofs import rational_point
 from pgeom.geometry.certificates.enclosures import Undefined
-from pgeom.geometry.certificates.expression import Node, reachable
+from pgeom.geometry.certificates.expression import Node, is_affine, reachable
 from pgeom.geometry.certificates.floats import Spectra
 from pgeom.geometry.certificates.forms import Forms, Part
-from pgeom.geometry.certificates.frames import Segment, rational
+from pgeom.geometry.certificates.frames import Segment, at_vertices, rational
 from pgeom.geometry.certificates.jets import Jets
 from pgeom.geometry.certificates.ranges import Ranges
 from pgeom.geometry.certificates.rules import Proof
@@ -23,27 +23,31 @@ class Bound(NamedTuple):
 
     forms: Forms
     found: Cover
-    ordered: bool
 
     def document(self) -> dict[str, Any]:
         parts = [{"terms": p.indices, "proof": _part_proof(p)} for p in self.forms.parts]
-        return {
-            "bound": self.found.bound,
-            "ordered": self.ordered,
-            "proof": {"rule": "sum", "parts": parts},
-            "cover": self.found.tree,
-        }
+        proof = {"rule": "sum", "parts": parts}
+        return {"bound": self.found.bound, "proof": proof, "cover": self.found.tree}
 
 
 def _part_proof(part: Part) -> Proof:
-    if part.kind == "rule":
-        return part.data
-    return {"rule": part.kind, **({"w": part.data.w} if part.kind == "ridge" else {})}
+    return written(part.data) if part.kind == "rule" else {"rule": part.kind}
 
 
 def rules_document(tree: Proof) -> dict[str, Any]:
     """Curvature at least 0 on the whole simplex."""
-    return {"bound": 0, "ordered": False, "proof": tree, "cover": {}}
+    return {"bound": 0, "proof": written(tree), "cover": {}}
+
+
+def written(proof: Proof) -> Proof:
+    """A proof without what a checker finds out by itself."""
+    plain: Proof = {"rule": proof["rule"]}
+    if proof["rule"] == "sum":
+        parts = proof["parts"]
+        plain["parts"] = [{"terms": p["terms"], "proof": written(p["proof"])} for p in parts]
+    elif "parts" in proof:
+        plain["parts"] = [written(part) for part in proof["parts"]]
+    return plain
 
 
 def attained(root: Node, ranges: Ranges, seen: Spectra, sign: int) -> dict[str, Any] | None:
@@ -69,11 +73,22 @@ def attained(root: Node, ranges: Ranges, seen: Spectra, sign: int) -> dict[str, 
     return {"p": p, "d": d, "at_most": Fraction(size + 1e-12 * abs(size))}
 
 
-def nodes(root: Node) -> list[list[Any]]:
-    """The expression as rows [op, arguments, data], the root last."""
-    rows: list[list[Any]] = []
+def nodes(root: Node, K: int) -> list[list[Any]]:
+    """The expression as rows [operation, arguments, constants], the root last.
+
+    Affine functions are written as their values at the vertices, and softplus as a log-sum-exp.
+    """
+    zero = ["affine", [], [0] * K]
+    rows: list[list[Any]] = [zero]
     place: dict[Node, int] = {}
-    for x in reachable(root, through_affine=True):
+    for x in reachable(root):
+        inner = [] if is_affine(x) else [place[y] for y in x.args]
+        if is_affine(x):
+            row = ["affine", [], at_vertices(x, K)]
+        elif x.op == "softplus":
+            row = ["lse", [*inner, 0], [1, 1]]
+        else:
+            row = [x.op, inner, list(x.data)]
         place[x] = len(rows)
-        rows.append([x.op, [place[y] for y in x.args], list(x.data)])
+        rows.append(row)
     return rows

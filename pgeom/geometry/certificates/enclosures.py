@@ -88,6 +88,11 @@ def interval(lo: Fraction | int, hi: Fraction | int) -> Interval:
     return Interval(exactly(Fraction(lo)).lo, exactly(Fraction(hi)).hi)
 
 
+def enclosure(ball: arb) -> Interval:
+    """The ends of a ball; of NaN all numbers."""
+    return Interval(_down(ball), _up(ball))
+
+
 NOTHING, UNIT = exactly(Fraction(0)), exactly(Fraction(1))
 
 

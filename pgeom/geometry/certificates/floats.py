@@ -65,6 +65,8 @@ def _evaluate(x: Node, args: list[Batch], points: np.ndarray, slopes: bool = Tru
         for other in powers[1:]:
             result = _product(result, other)
         return result
+    if x.op == "quadratic":
+        return _quadratic(x, points, slopes)
     if x.op == "lse":
         return _log_sum_exp([float(c) for c in x.data], args)
     if x.op == "max":
@@ -72,6 +74,14 @@ def _evaluate(x: Node, args: list[Batch], points: np.ndarray, slopes: bool = Tru
     if x.op == "ramp":
         return _chain(args[0], _ramp(args[0].value, x.data[0]))
     return _chain(args[0], FUNCTIONS[x.op](args[0].value))
+
+
+def _quadratic(x: Node, points: np.ndarray, slopes: bool) -> Batch:
+    N, K = points.shape
+    Q = np.array([float(q) for q in x.data]).reshape(K, K)
+    Qp, n = points @ Q, K if slopes else 0
+    bends = np.broadcast_to(2 * Q[:n, :n], (N, n, n))
+    return Batch(np.sum(Qp * points, axis=1), 2 * Qp[:, :n], bends)
 
 
 def _sum(const: float, factors: list[float], args: list[Batch]) -> Batch:

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 from flint import arb, fmpq, fmpq_mat
 
-from pgeom.geometry.certificates.enclosures import Interval, Undefined, exactly
+from pgeom.geometry.certificates.enclosures import Interval, Undefined
 from pgeom.geometry.certificates.expression import ONE, Node, terms
 from pgeom.geometry.certificates.frames import Cell, Direction, Point, rational
-from pgeom.geometry.certificates.jets import Jets
-from pgeom.geometry.certificates.matrices import is_semidefinite, quadratic_matrix
-from pgeom.geometry.certificates.ranges import Ranges
+from pgeom.geometry.certificates.quadratics import matrix
 from pgeom.geometry.certificates.ridges import round_down
 from pgeom.geometry.certificates.rules import Rules, group, length_form
+from pgeom.geometry.certificates.series import second_derivative
 
+ROUNDING = {2: 1 + 2.0**-20}  # of radii, so that an elimination in balls succeeds; by dimension
 Matrix = dict[tuple[int, int], fmpq]
 
 
@@ -50,24 +50,22 @@ class Forms:
 
     def __init__(self, root: Node, sign: int, rules: Rules):
         self.K, self.rules, self.sign = rules.K, rules, sign
-        summands = terms(root)
+        total = root if root.op == "lin" else Node(-1, "lin", (root,), (Fraction(0), ONE))
         self.parts = []
-        for along, indices in group(root, self.K) if root.op == "lin" else _alone(root, self.K):
-            chosen = [(sign * summands[i][0], summands[i][1]) for i in indices]
+        for along, indices in group(total, self.K):
+            chosen = [(sign * terms(total)[i][0], terms(total)[i][1]) for i in indices]
             self.parts.append(self._part(along, indices, chosen))
 
-    def _part(self, along: Any, indices: list[int], chosen: list) -> Part:
-        if along == "quadratic":
-            return Part("quadratic", indices, chosen, quadratic_matrix(chosen, self.K))
-        if isinstance(along, Direction):
+    def _part(self, along: Direction | None, indices: list[int], chosen: list) -> Part:
+        if along is not None:
             return Part("ridge", indices, chosen, along)
         ((c, x),) = chosen
-        Q = length_form(x, self.K)
-        if Q is not None and (length := inverse_sum(Q)) is not None:
-            return Part("length", indices, chosen, (Q, length))
+        if x.op == "quadratic":
+            return Part("quadratic", indices, chosen, matrix(x, self.K))
+        if (Q := length_form(x, self.K)) is not None:
+            return Part("length", indices, chosen, (Q, inverse_sum(Q)))
         proof = self.rules.prove(x, 1 if c > 0 else -1)
-        kind = "rule" if proof is not None else "hessian"
-        return Part(kind, indices, chosen, proof)
+        return Part("hessian" if proof is None else "rule", indices, chosen, proof)
 
     def on_cell(self, cell: Cell) -> Bounded | None:
         """The matrix on a cell, or None if a part has no bound there."""
@@ -92,16 +90,11 @@ class Forms:
 
     def _add(self, total: Matrix, part: Part, cell: Cell) -> None:
         if part.kind == "quadratic":
-            add_multiple(total, fmpq(2), part.data)
+            add_multiple(total, 2 * rational(part.chosen[0][0]), part.data)
         elif part.kind == "length":
             add_multiple(total, length_factor(part, cell), part.data[0])
         elif part.kind == "hessian":
-            add_hessian(total, part, cell, self.rules.ranges)
-
-
-def _alone(root: Node, K: int) -> list[tuple[Any, list[int]]]:
-    """A root that is no sum, as the only term of one."""
-    return group(Node(-1, "lin", (root,), (Fraction(0), ONE)), K)
+            add_hessian(total, part, cell)
 
 
 def length_factor(part: Part, cell: Cell) -> fmpq:
@@ -121,14 +114,12 @@ def length_factor(part: Part, cell: Cell) -> fmpq:
     return lower(Interval(factor.lower(), factor.lower()))
 
 
-def inverse_sum(Q: fmpq_mat) -> fmpq | None:
-    """1ᵀQ⁻¹1 of a positive definite Q, None of any other."""
-    if not is_semidefinite(Q) or Q.det() == 0:
-        return None
+def inverse_sum(Q: fmpq_mat) -> fmpq:
+    """1ᵀQ⁻¹1."""
     return sum(Q.solve(fmpq_mat([[1]] * Q.nrows())).entries(), fmpq(0))
 
 
-def add_hessian(total: Matrix, part: Part, cell: Cell, ranges: Ranges) -> None:
+def add_hessian(total: Matrix, part: Part, cell: Cell) -> None:
     """In the basis e_i − e_K: the middles of the entries, less the radii of each row.
 
     Entries off the diagonal come from second derivatives along sums of two basis vectors.
@@ -136,26 +127,26 @@ def add_hessian(total: Matrix, part: Part, cell: Cell, ranges: Ranges) -> None:
     ((c, x),) = part.chosen
     n = len(cell.vertices) - 1
 
-    def bend(*classes: int) -> Interval:
+    def bend(*classes: int) -> arb:
         d = [fmpq(classes.count(k)) for k in range(n)] + [fmpq(-len(classes))]
-        return exactly(c) * Jets(Cell(cell.vertices, tuple(d)), ranges)(x).bend
+        return rational(c) * second_derivative(x, cell.vertices, tuple(d))
 
     squares = [bend(i) for i in range(n)]
-    half = exactly(Fraction(1, 2))
     for i in range(n):
         for j in range(i + 1):
-            entry = squares[i] if i == j else half * (bend(i, j) - squares[i] - squares[j])
-            middle, radius = middle_and_radius(entry)
+            entry = squares[i] if i == j else (bend(i, j) - squares[i] - squares[j]) / 2
+            middle, radius = middle_and_radius(entry, ROUNDING.get(n, 1.5))
             for a, b in {(i, j), (j, i)}:
                 total[a, b] = total.get((a, b), fmpq(0)) + middle
                 total[a, a] = total.get((a, a), fmpq(0)) - radius
 
 
-def middle_and_radius(x: Interval) -> tuple[fmpq, fmpq]:
-    if not x.finite:
+def middle_and_radius(x: arb, widening: float) -> tuple[fmpq, fmpq]:
+    if not x.is_finite():
         raise Undefined("an infinite second derivative")
-    middle = fmpq(*(float(x.lo) / 2 + float(x.hi) / 2).as_integer_ratio())
-    return middle, upper(Interval((x.lo - middle).lower(), (x.hi - middle).upper()))
+    middle = fmpq(*float(x.mid()).as_integer_ratio())
+    gap = (x - middle) * widening
+    return middle, upper(Interval(gap.lower(), gap.upper()))
 
 
 def add_square(total: Matrix, factor: fmpq, vector: Point) -> None:

@@ -76,11 +76,6 @@ class Cell:
         cell._whole = True
         return cell
 
-    @classmethod
-    def ordered(cls, K: int) -> "Cell":
-        """The points with p_1 ≥ … ≥ p_K."""
-        return cls([(*[fmpq(1, n)] * n, *[fmpq(0)] * (K - n)) for n in range(1, K + 1)])
-
     def affine(self, x: Node) -> Line:
         const, slopes = affine(x)
         rationals = [(k, rational(c)) for k, c in slopes.items()]
@@ -130,6 +125,18 @@ class Direction:
     _known: dict[Node, tuple[Fraction, Fraction]] = field(
         default_factory=dict, compare=False, repr=False
     )
+
+    def point(self, u: fmpq) -> Rational:
+        """A point with w·p = u, between two vertices."""
+        return tuple(
+            a + u * b
+            for a, b in zip(unit(self.w.index(ZERO), len(self.w)), self.step(), strict=True)
+        )
+
+    def step(self) -> Rational:
+        """The direction from a vertex with u = 0 to one with u = 1."""
+        low, high = (unit(self.w.index(v), len(self.w)) for v in (0, 1))
+        return tuple(b - a for a, b in zip(low, high, strict=True))
 
     def relate(self, x: Node) -> tuple[Fraction, Fraction]:
         """(α, β) with x = α·u + β on the simplex."""

@@ -68,6 +68,9 @@ class Jets:
             for other in powers[1:]:
                 result = product(result, other)
             return result
+        if x.op == "quadratic":
+            pairs = zip(x.data, ((y, z) for y in args for z in args), strict=True)
+            return total(NOTHING, [(exactly(q), product(*pair)) for q, pair in pairs if q])
         if x.op == "lse":
             return self._log_sum_exp(x, args)
         return largest(args) if x.op == "max" else apply(x.op, args[0], x.data)

@@ -9,7 +9,7 @@ import numpy as np
 from flint import ctx, fmpq
 
 from pgeom.geometry.certificates.certificate import Certificate, Verdict, seal
-from pgeom.geometry.certificates.covers import Budget, cover, is_symmetric
+from pgeom.geometry.certificates.covers import Budget, cover
 from pgeom.geometry.certificates.disproofs import (
     Pair,
     negative_pair,
@@ -22,6 +22,7 @@ from pgeom.geometry.certificates.expression import reachable
 from pgeom.geometry.certificates.floats import Spectra, affordable, spectra
 from pgeom.geometry.certificates.forms import Forms
 from pgeom.geometry.certificates.jaxpr_hash import jaxpr_hash
+from pgeom.geometry.certificates.quadratics import collected
 from pgeom.geometry.certificates.reader import Reading, Unsupported, read
 from pgeom.geometry.certificates.rules import Proof, Rules
 from pgeom.geometry.certificates.strictness import (
@@ -36,7 +37,7 @@ PRECISION = 128  # bits of interval endpoints
 SHARPEN = Budget(gap=2e-3, cells=200)  # of a bound that holds already, K ≤ 3
 DECIDE = Budget(gap=0.5, cells=400)  # whether F is convex at all
 WORK = 4000  # second derivatives along lines that a decision may take
-SMALL, MANY = 3, 20
+SMALL, MEDIUM, MANY = 3, 6, 20
 
 
 def prove(F: Generator, K: int) -> Certificate:
@@ -53,20 +54,22 @@ def prove(F: Generator, K: int) -> Certificate:
 
 
 def _unknown(K: int, reason: str, seconds: float) -> Certificate:
-    document = seal({"K": K, "convex": "unknown", "strictly_convex": "unknown", "reason": reason})
     unknown: Verdict = "unknown"
-    return Certificate(K, unknown, unknown, None, None, "none", None, reason, seconds, document)
+    none = {"m_tangent": None, "M_tangent": None}
+    verdicts = {"convex": unknown, "strictly_convex": unknown, "method": "none", **none}
+    document = seal({"K": K, "nodes": [], **verdicts, "evidence": none, "segment": None})
+    return Certificate(
+        K, **verdicts, witness=None, reason=reason, seconds=seconds, document=document
+    )
 
 
 class Prover:
     """One expression, and what is known of it so far."""
 
     def __init__(self, reading: Reading):
-        self.root, self.ranges = reading.root, reading.ranges
-        self.reading, self.K = reading, reading.ranges.K
-        smooth = all(x.op not in ("max", "ramp") for x in reachable(self.root))
-        self.rules = Rules(self.ranges, analytic=smooth)
-        self.symmetric = is_symmetric(reading.graph, self.root)
+        self.root, self.ranges = collected(reading.graph, reading.root), reading.ranges
+        self.jaxpr, self.K = reading.jaxpr, reading.ranges.K
+        self.rules = Rules(self.ranges)
         points = sample(self.K)
         few = points if self.K <= MANY else points[: min(40, affordable(self.root, self.K))]
         seen = spectra(self.root, few)
@@ -75,17 +78,21 @@ class Prover:
 
     def certificate(self, start: float) -> Certificate:
         tree = self.rules.prove(self.root, 1)
-        lower = self._bound(1, tree is not None)
+        lower = self._whole(1)
+        pair = None
+        if tree is None and not _holds(lower):
+            pair = self._disproof(lower)
+        if pair is None:
+            lower = self._refined(lower, tree is not None)
         if tree is not None and not _holds(lower, strictly=True):
             evidence = rules_document(tree)
         else:
             evidence = None if lower.found.bound is None else lower.document()
-        pair = None if tree is not None or _holds(lower) else self._disproof(lower)
         convex: Verdict = (
             "disproved" if pair else "proved" if tree is not None or _holds(lower) else "unknown"
         )
         strictly, flat = self._strictness(convex, tree, lower)
-        upper = self._bound(-1, True)
+        upper = self._refined(self._whole(-1), True)
         claims = {
             "convex": convex,
             "strictly_convex": strictly,
@@ -100,26 +107,31 @@ class Prover:
             self.K, **claims, witness=witness, reason=reason, seconds=seconds, document=document
         )
 
-    def _bound(self, sign: int, known: bool) -> Bound:
-        """On the whole simplex; on cells of it where that is too coarse and K is small."""
+    def _whole(self, sign: int) -> Bound:
+        """What one matrix for the whole simplex proves."""
         forms = Forms(self.root, sign, self.rules)
+        return Bound(forms, cover(forms, self._least(sign), Budget()))
+
+    def _least(self, sign: int) -> float:
+        """The least curvature of sign·F that was seen."""
         values = self.seen.lowest if sign == 1 else -self.seen.highest
-        least = float(values.min()) if len(values) else math.inf
-        found = cover(forms, least, Budget(), ordered=False)
-        bound = -math.inf if found.bound is None else float(found.bound.p) / float(found.bound.q)
+        return float(values.min()) if len(values) else math.inf
+
+    def _refined(self, whole: Bound, known: bool) -> Bound:
+        """The bound on cells, where that on the whole simplex is too coarse and K is small."""
+        forms, bound = whole.forms, _float(whole.found.bound)
+        least = self._least(forms.sign)
         if self.K == 2 or not forms.parts or bound >= least - SHARPEN.gap * abs(least):
-            return Bound(forms, found, False)
-        if not known and least > 0 and bound <= 0 and self.K <= MANY:
+            return whole
+        if not known and least > 0 and bound <= 0 and self.K <= MEDIUM:
             general = any(part.kind == "hessian" for part in forms.parts)
             entries = self.K * (self.K - 1) / 2 if general else 1
             budget = DECIDE._replace(cells=min(DECIDE.cells, int(WORK / entries)))
-            found = cover(forms, least, budget, ordered=self.symmetric, target=0.0)
-            return Bound(forms, found, self.symmetric)
-        if self.K <= SMALL and math.isfinite(least) and (sign == 1 or bound > -math.inf):
-            sharper = cover(forms, least, SHARPEN, ordered=self.symmetric)
-            if sharper.bound is not None:
-                return Bound(forms, sharper, self.symmetric)
-        return Bound(forms, found, False)
+            return Bound(forms, cover(forms, least, budget, target=0.0))
+        if self.K <= SMALL and math.isfinite(least) and (forms.sign == 1 or bound > -math.inf):
+            sharper = cover(forms, least, SHARPEN)
+            return whole if sharper.bound is None else Bound(forms, sharper)
+        return whole
 
     def _disproof(self, lower: Bound) -> Pair | None:
         worst = lower.found.worst.centre()
@@ -130,7 +142,7 @@ class Prover:
         for part in ridges[:MANY]:
             if (u := self.rules.ridges.lowest_place(part.chosen, part.data)) is not None:
                 extra += points_along(part.data, u)
-        return negative_pair(self.root, self.ranges, extra)
+        return negative_pair(self.root, self.K, extra)
 
     def _strictness(
         self, convex: Verdict, tree: Proof | None, lower: Bound
@@ -141,22 +153,21 @@ class Prover:
             tree is not None and spans_tangents(strict_directions(self.root, tree, self.K), self.K)
         ):
             return "proved", None
-        flat = flat_segment(self.root, self.ranges)
+        flat = flat_segment(self.root, self.K)
         return ("disproved" if flat is not None else "unknown"), flat
 
     def _document(self, claims, evidence, upper, pair, flat) -> dict[str, Any]:
         known = self.root, self.ranges, self.seen
+        above = None if upper.found.bound is None else upper.document()
         return seal(
             {
                 "K": self.K,
-                "jaxpr": jaxpr_hash(self.reading.jaxpr),
-                "nodes": nodes(self.root),
+                "jaxpr": jaxpr_hash(self.jaxpr),
+                "nodes": nodes(self.root, self.K),
                 **claims,
-                "lower": evidence,
-                "upper": None if upper.found.bound is None else upper.document(),
-                "disproof": None if pair is None else {"eta": pair.eta, "p": pair.p},
-                "flat": flat,
-                "attained": {"m": attained(*known, 1), "M": attained(*known, -1)},
+                "evidence": {"m_tangent": evidence, "M_tangent": above},
+                "segment": flat if pair is None else (pair.p, pair.eta),
+                "attained": {"m_tangent": attained(*known, 1), "M_tangent": attained(*known, -1)},
             }
         )
 
@@ -180,13 +191,17 @@ def _holds(bound: Bound, strictly: bool = False) -> bool:
     return found is not None and (found > 0 if strictly else found >= 0)
 
 
+def _float(x: fmpq | None) -> float:
+    return -math.inf if x is None else float(x.p) / float(x.q)
+
+
 def _number(x: fmpq | int | None, sign: int = 1) -> Fraction | None:
     return None if x is None else sign * Fraction(int(fmpq(x).p), int(fmpq(x).q))
 
 
 def _witness(pair: Pair | None, flat: tuple | None) -> Witness | None:
     if pair is not None:
-        eta, p, value = pair.eta, pair.p, float(pair.divergence.hi)
+        eta, p, value = pair.eta, pair.p, float(pair.divergence.upper())
     elif flat is not None:
         (p, eta), value = flat, 0.0
     else:

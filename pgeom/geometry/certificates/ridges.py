@@ -16,18 +16,25 @@ from fractions import Fraction
 
 from flint import arb, fmpq
 
-from pgeom.geometry.certificates.enclosures import NOTHING, Interval, Undefined, exactly
+from pgeom.geometry.certificates.enclosures import (
+    NOTHING,
+    Interval,
+    Undefined,
+    enclosure,
+    exactly,
+)
 from pgeom.geometry.certificates.expression import Node, is_affine
 from pgeom.geometry.certificates.frames import END, START, Direction, Ridge, direction
 from pgeom.geometry.certificates.jets import Jets
 from pgeom.geometry.certificates.ranges import Ranges
+from pgeom.geometry.certificates.series import Series
 
 Terms = Sequence[tuple[Fraction | int, Node]]
-TYPICAL = fmpq(2, 7)  # a point where no function of interest is flat
+TYPICAL = fmpq(2, 7), fmpq(5, 7)  # points where no function of interest is flat
 TOLERANCE = 1e-4  # of the bound, relative
 FINEST = fmpq(1, 2**60)  # width of the narrowest interval
-ROUNDING = 1e-12  # by which a bound is lowered that is not exact
-MOST = 600  # intervals of one bound
+SLACK = 1e-9  # by which the bound of other functions than powers is lowered, relative
+MOST = 400  # intervals of one bound
 
 
 def directions(x: Node, K: int) -> set[Direction]:
@@ -78,9 +85,11 @@ class Ridges:
     def bend(self, terms: Terms, along: Direction, lo: fmpq, hi: fmpq) -> Interval:
         """The range of φ″ by one interval evaluation; `Undefined` where φ is not."""
         jets = Jets(Ridge(along, lo, hi), self.ranges)
+        series = Series([along.point(lo), along.point(hi)], along.step())
         total = NOTHING
         for c, x in terms:
-            total = total + exactly(Fraction(c)) * jets(x).bend
+            bend = jets(x).bend if is_simple(x) else enclosure(2 * series(x)[2])
+            total = total + exactly(Fraction(c)) * bend
         return total
 
     def _least_bend(
@@ -113,20 +122,37 @@ class Ridges:
             heapq.heappush(queue, (below(middle, b), middle, b))
         bound, a, b = queue[0]
         place = (a + b) / 2
-        if bound not in (0, best):  # so that other roundings than these confirm it, too
-            bound -= ROUNDING * abs(bound)
+        if not is_exact(terms):  # so that other roundings than these confirm it, too
+            bound -= SLACK * abs(bound)
         return bound, float(place.p) / float(place.q)
 
-    def strictly_convex(self, terms: Terms, along: Direction, *, analytic: bool) -> bool:
-        """Whether φ″ ≥ 0 vanishes at isolated points only.
-
-        An analytic φ with φ″ ≥ 0 that is positive somewhere has isolated zeros. One with kinks must
-        have φ″ > 0.
-        """
+    def is_convex(self, terms: Terms, along: Direction) -> bool:
+        """Whether φ″ ≥ 0 is proved; φ″ = 0 at a point is, for sums of powers."""
         least = self.least_bend(terms, along)
-        if least != 0 or not analytic:
-            return least > 0
-        return round_down(self.bend(terms, along, TYPICAL, TYPICAL)) > 0
+        return least > 0 or (least == 0 and is_exact(terms))
+
+    def is_strict(self, terms: Terms, along: Direction) -> bool:
+        """Whether a φ with φ″ ≥ 0 is strictly convex: analytic, with φ″ > 0 somewhere.
+
+        Then the zeros of φ″ are isolated.
+        """
+        if any(x.op == "ramp" for _, x in terms):
+            return False
+        return all(round_down(self.bend(terms, along, u, u)) > 0 for u in TYPICAL)
+
+
+def is_simple(x: Node) -> bool:
+    """Whether x is x^r, log x, x·log x, max(x, 0)^r or softplus of an affine x.
+
+    Their second derivatives are monotone, that of softplus on either side of 0.
+    """
+    single = len(x.args) == 1 and is_affine(x.args[0])
+    return single and x.op in ("mono", "log", "xlogx", "ramp", "softplus")
+
+
+def is_exact(terms: Terms) -> bool:
+    """Whether a bound on φ″ is attained by all that bound it: of powers and logarithms."""
+    return all(is_simple(x) and x.op != "softplus" for _, x in terms)
 
 
 def round_down(x: Interval) -> float:

@@ -13,12 +13,10 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 
 from pgeom.geometry.certificates.disproofs import rational_point, sample
-from pgeom.geometry.certificates.enclosures import Undefined
 from pgeom.geometry.certificates.expression import Node, is_affine, reachable, terms
-from pgeom.geometry.certificates.frames import Point, Rational, Segment, at_vertices, rational
-from pgeom.geometry.certificates.jets import Jets
-from pgeom.geometry.certificates.ranges import Ranges
-from pgeom.geometry.certificates.rules import Proof, norm_entries
+from pgeom.geometry.certificates.frames import Point, Rational, at_vertices, rational
+from pgeom.geometry.certificates.rules import Proof
+from pgeom.geometry.certificates.series import second_derivative
 
 
 def spans_tangents(vectors: list[Point], K: int) -> bool:
@@ -37,13 +35,9 @@ def strict_directions(x: Node, proof: Proof, K: int) -> list[Point]:
     if rule == "sum":
         return [v for part in proof["parts"] for v in _of_part(x, part, K)]
     if rule == "lse":
-        forms = [at_vertices(y, K) for y in x.args if is_affine(y)]
-        gaps = [_less(form, forms[0]) for form in forms[1:]]
-        parts = zip(x.args, proof["parts"], strict=True)
-        return gaps + [v for y, inner in parts for v in strict_directions(y, inner, K)]
-    if rule == "norm":
-        return _of_norm(x, K)
-    if rule == "compose" and proof["strict"]:
+        parts = zip(x.args, proof["parts"], strict=False)  # a softplus has an argument 0 besides
+        return [v for y, inner in parts for v in strict_directions(y, inner, K)]
+    if rule == "compose" and x.op != "ramp":
         return strict_directions(x.args[0], proof["parts"][0], K)
     return []
 
@@ -53,24 +47,8 @@ def _of_part(x: Node, part: dict, K: int) -> list[Point]:
     return strict_directions(first, part["proof"], K)
 
 
-def _of_norm(x: Node, K: int) -> list[Point]:
-    """All, if no two points of the simplex have parallel entries: ‖·‖_q bends across rays."""
-    found = norm_entries(x)
-    assert found is not None
-    q, entries = found
-    if q < 1 or not all(map(is_affine, entries)):
-        return []
-    table = fmpq_mat([[rational(v) for v in at_vertices(y, K)] for y in entries])
-    return [tuple(Fraction(int(i == k)) for i in range(K)) for k in range(K)] * (table.rank() == K)
-
-
-def _less(form: list[Fraction], other: list[Fraction]) -> Point:
-    return tuple(a - b for a, b in zip(form, other, strict=True))
-
-
-def flat_segment(root: Node, ranges: Ranges) -> tuple[Rational, Rational] | None:
+def flat_segment(root: Node, K: int) -> tuple[Rational, Rational] | None:
     """The ends of a segment on which F is affine, if one is found."""
-    K = ranges.K
     forms = [at_vertices(x, K) for x in reachable(root) if is_affine(x)]
     across = _kernel(forms, K)
     steps = [across] if across is not None else []
@@ -81,18 +59,15 @@ def flat_segment(root: Node, ranges: Ranges) -> tuple[Rational, Rational] | None
         p = rational_point(centre)
         for step in steps[:4]:
             d = _fit(p, step)
-            if is_flat(root, ranges, p, d):
+            if is_flat(root, p, d):
                 return p, tuple(a + b for a, b in zip(p, d, strict=True))
     return None
 
 
-def is_flat(root: Node, ranges: Ranges, p: Rational, d: Rational) -> bool:
+def is_flat(root: Node, p: Rational, d: Rational) -> bool:
     """Whether the second derivative from p to p + d is exactly zero."""
-    try:
-        bend = Jets(Segment(p, d), ranges)(root).bend
-    except Undefined:
-        return False
-    return bool(bend.lo == 0 and bend.hi == 0)
+    end = tuple(a + b for a, b in zip(p, d, strict=True))
+    return bool(second_derivative(root, [p, end], d) == 0)
 
 
 def _kernel(forms: list[list[Fraction]], K: int) -> list[Fraction] | None:

@@ -1,8 +1,7 @@
 """Verify a certificate of `pgeom.certify` without JAX: `python -m proofs_numeric.checker FILE`.
 
-All is recomputed from the expression in the file, in ball arithmetic and by no code of the prover:
-that cells cover the simplex, a matrix L with H ⪰ L on each, L ⪰ m on tangents by elimination, every
-rule, and D_F(q, p) < 0 of a disproof. Exit code 0 if verified, 1 if refused, 2 for bad input.
+All is recomputed in ball arithmetic: that cells cover the simplex, a matrix L with H ⪰ L on each,
+L ⪰ m on tangents, every rule, D_F(q, p) < 0. Exit code 0: verified, 1: refused, 2: bad input.
 """
 
 import hashlib
@@ -192,6 +191,8 @@ class Expression:
             sign = sign if r > 0 else -sign
         elif rule != "affine":
             need(rule in ("max", "lse") and sign > 0 and min(data, default=1) > 0, rule)
+            forms = [self.forms[j] for j in args if self.forms[j] and op == "lse" and strictly]
+            self.strict += [[x - y for x, y in zip(f, forms[0], strict=True)] for f in forms]
         need(rule in ("compose", op), rule)
         for j, part in zip(args, proof.get("parts", ()), strict=True):
             some, inner = [(fmpq(sign), j)], strictly and op not in ("max", "ramp")
@@ -210,18 +211,18 @@ class Expression:
         need(at_least(L, exact(evidence["bound"])), "the bound of the curvature")
 
 
-def verify(document):
+def verify(file):
     ctx.prec, ctx.cap, falls, flat, bounds = 192, 3, False, False, {}
-    text = json.dumps({k: v for k, v in document.items() if k != "digest"}, sort_keys=True)
-    need(hashlib.sha256(text.encode()).hexdigest() == document["digest"], "the digest")
-    F = Expression(document["K"], document["nodes"])
+    text = json.dumps({k: v for k, v in file.items() if k != "digest"}, sort_keys=True)
+    need(hashlib.sha256(text.encode()).hexdigest() == file["digest"], "the digest")
+    F = Expression(file["K"], file["nodes"])
     for name, sign in (("m_tangent", 1), ("M_tangent", -1)):
-        if (evidence := document["evidence"][name]) is not None:
+        if (evidence := file["evidence"][name]) is not None:
             F.cover(sign, evidence, F.corners, evidence["cover"])
             bounds[name] = sign * exact(evidence["bound"])
-        need(bounds.get(name) == (evidence and exact(document[name])), f"the bound {name}")
-    if document["segment"] is not None:
-        p, q = ({k: exact(x) for k, x in enumerate(point)} for point in document["segment"])
+        need(bounds.get(name) == (evidence and exact(file[name])), f"the bound {name}")
+    if file["segment"] is not None:
+        p, q = ({k: exact(x) for k, x in enumerate(point)} for point in file["segment"])
         inside = all(min(x.values()) > 0 and sum(x.values()) == 1 and len(x) == F.K for x in (p, q))
         need(inside and p != q, "two points inside the simplex")
         d, root = {k: q[k] - p[k] for k in p}, len(F.rows) - 1
@@ -232,9 +233,8 @@ def verify(document):
     strict = m > 0 or (m == 0 and fmpq_mat([[1] * F.K, *F.strict]).rank() == F.K)
     convex = "proved" if m >= 0 else "disproved" if falls else "unknown"
     strictly = "proved" if strict else "disproved" if falls or flat else "unknown"
-    need([document["convex"], document["strictly_convex"]] == [convex, strictly], "the verdicts")
-    numbers = "".join(f", {name} {float(Fraction(str(x))):.6g}" for name, x in bounds.items())
-    return f"{F.K} classes, convex {convex}, strictly convex {strictly}{numbers}"
+    need([file["convex"], file["strictly_convex"]] == [convex, strictly], "the verdicts")
+    return f"convex {convex}, strictly {strictly}, m_T ≥ {file['m_tangent']}, M_T ≤ {file['M_tangent']}"
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-import numpy as np
 from flint import fmpq
 
 from pgeom.geometry.certificates.forms import Bounded, Forms
 from pgeom.geometry.certificates.frames import Cell
-from pgeom.geometry.certificates.matrices import estimate, nonnegative_on_tangents
+
+SLACKS = (1e-13, 1e-11, 1e-8, 1e-5, 1e-3, 0.03, 0.3, 1.0, 3.0)  # relative
 
 
 class Budget(NamedTuple):
@@ -64,25 +64,23 @@ def _item(forms: Forms, cell: Cell, leaf: dict, count) -> tuple:
     if bounded is None:
         return -math.inf, next(count), cell, leaf, None
     leaf["bends"] = bounded.bends
-    table = np.array(
-        [[float(Fraction(int(x.p), int(x.q))) for x in row] for row in bounded.matrix.tolist()]
-    )
-    return estimate(table), next(count), cell, leaf, bounded
+    return bounded.estimate(), next(count), cell, leaf, bounded
 
 
 def _verified(leaves: list[tuple[Cell, Bounded | None]], lowest: float) -> fmpq | None:
     """The bound that is proved on all cells: the estimate, or a little less."""
     if not math.isfinite(lowest):
         return None
-    size = max(abs(float(x.p) / float(x.q)) for _, b in leaves if b for x in b.matrix.entries())
-    candidates: list[float | Fraction] = [
-        lowest - size * slack for slack in (1e-13, 1e-11, 1e-8, 1e-5)
-    ]
+    exact = [x for _, b in leaves if b for row in b.exact for x in row]
+    size = max(abs(float(x.p) / float(x.q)) for x in exact) + abs(lowest)
+    # balls are rounded differently by others
+    slacks = SLACKS[2:] if any(b and b.balls for _, b in leaves) else SLACKS
+    candidates: list[float | Fraction] = [lowest - size * slack for slack in slacks]
     simple = Fraction(lowest).limit_denominator(10**6)
     if len(leaves) == 1 and abs(float(simple) - lowest) <= 1e-12 * size:
         candidates.insert(0, simple)
     for candidate in candidates:
         m = fmpq(*Fraction(candidate).as_integer_ratio())
-        if all(b is not None and nonnegative_on_tangents(b.matrix, m) for _, b in leaves):
+        if all(b is not None and b.exceeds(m) for _, b in leaves):
             return m
     return None

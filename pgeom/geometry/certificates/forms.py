@@ -8,18 +8,23 @@ import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import numpy as np
 from flint import arb, fmpq, fmpq_mat
 
 from pgeom.geometry.certificates.enclosures import Interval, Undefined
 from pgeom.geometry.certificates.expression import ONE, Node, terms
 from pgeom.geometry.certificates.frames import Cell, Direction, Point, rational
+from pgeom.geometry.certificates.matrices import (
+    eliminates,
+    least_eigenvalue,
+    nonnegative_on_tangents,
+)
 from pgeom.geometry.certificates.quadratics import matrix
 from pgeom.geometry.certificates.ridges import round_down
 from pgeom.geometry.certificates.rules import Rules, group, length_form
 from pgeom.geometry.certificates.series import second_derivative
 
-ROUNDING = {2: 1 + 2.0**-20}  # of radii, so that an elimination in balls succeeds; by dimension
-Matrix = dict[tuple[int, int], fmpq]
+Matrix = dict[tuple[int, int], Any]
 
 
 class Part(NamedTuple):
@@ -39,10 +44,27 @@ class Part(NamedTuple):
 
 
 class Bounded(NamedTuple):
-    """H ⪰ matrix on a cell, and the bounds of the ridges that it is made of."""
+    """H ⪰ exact + balls on a cell, and the bounds of the ridges that `exact` is made of."""
 
-    matrix: fmpq_mat
+    exact: list[list[fmpq]]
+    balls: list[list[Any]] | None
     bends: list[Fraction]
+
+    def estimate(self) -> float:
+        """The least eigenvalue on tangents in float64, of middles less the radii of each row."""
+        table = np.array([[float(x.p) / float(x.q) for x in row] for row in self.exact])
+        if self.balls is not None:
+            entries = [[arb(x) for x in row] for row in self.balls]
+            table += np.array([[float(x.mid()) for x in row] for row in entries])
+            table -= np.diag([sum(float(x.rad()) for x in row) for row in entries])
+        return least_eigenvalue(table)
+
+    def exceeds(self, m: fmpq) -> bool:
+        """Whether H ⪰ m on tangents is proved."""
+        if self.balls is None:
+            return nonnegative_on_tangents(fmpq_mat(self.exact), m)
+        pairs = zip(self.exact, self.balls, strict=True)
+        return eliminates([[a + b for a, b in zip(*rows, strict=True)] for rows in pairs], m)
 
 
 class Forms:
@@ -70,6 +92,7 @@ class Forms:
     def on_cell(self, cell: Cell) -> Bounded | None:
         """The matrix on a cell, or None if a part has no bound there."""
         total: Matrix = {}
+        balls: Matrix = {}
         bends = []
         for part in self.parts:
             if part.kind == "ridge":
@@ -79,22 +102,17 @@ class Forms:
                     return None
                 bends.append(Fraction(least))
                 add_square(total, fmpq(*least.as_integer_ratio()), part.data.w)
-                continue
-            try:
-                self._add(total, part, cell)
-            except Undefined:
+            elif part.kind == "quadratic":
+                add_multiple(total, 2 * rational(part.chosen[0][0]), part.data)
+            elif part.kind == "length":
+                add_multiple(total, length_factor(part, cell), part.data[0])
+            elif part.kind == "hessian" and not add_hessian(balls, part, cell):
                 return None
-        zero = fmpq(0)
-        rows = [[total.get((i, j), zero) for j in range(self.K)] for i in range(self.K)]
-        return Bounded(fmpq_mat(rows), bends)
+        return Bounded(self._rows(total), self._rows(balls) if balls else None, bends)
 
-    def _add(self, total: Matrix, part: Part, cell: Cell) -> None:
-        if part.kind == "quadratic":
-            add_multiple(total, 2 * rational(part.chosen[0][0]), part.data)
-        elif part.kind == "length":
-            add_multiple(total, length_factor(part, cell), part.data[0])
-        elif part.kind == "hessian":
-            add_hessian(total, part, cell)
+    def _rows(self, entries: Matrix) -> list[list[Any]]:
+        zero = fmpq(0)
+        return [[entries.get((i, j), zero) for j in range(self.K)] for i in range(self.K)]
 
 
 def length_factor(part: Part, cell: Cell) -> fmpq:
@@ -119,8 +137,8 @@ def inverse_sum(Q: fmpq_mat) -> fmpq:
     return sum(Q.solve(fmpq_mat([[1]] * Q.nrows())).entries(), fmpq(0))
 
 
-def add_hessian(total: Matrix, part: Part, cell: Cell) -> None:
-    """In the basis e_i − e_K: the middles of the entries, less the radii of each row.
+def add_hessian(balls: Matrix, part: Part, cell: Cell) -> bool:
+    """Add balls around the entries in the basis e_i − e_K; whether they are finite.
 
     Entries off the diagonal come from second derivatives along sums of two basis vectors.
     """
@@ -135,18 +153,11 @@ def add_hessian(total: Matrix, part: Part, cell: Cell) -> None:
     for i in range(n):
         for j in range(i + 1):
             entry = squares[i] if i == j else (bend(i, j) - squares[i] - squares[j]) / 2
-            middle, radius = middle_and_radius(entry, ROUNDING.get(n, 1.5))
+            if not entry.is_finite():
+                return False
             for a, b in {(i, j), (j, i)}:
-                total[a, b] = total.get((a, b), fmpq(0)) + middle
-                total[a, a] = total.get((a, a), fmpq(0)) - radius
-
-
-def middle_and_radius(x: arb, widening: float) -> tuple[fmpq, fmpq]:
-    if not x.is_finite():
-        raise Undefined("an infinite second derivative")
-    middle = fmpq(*float(x.mid()).as_integer_ratio())
-    gap = (x - middle) * widening
-    return middle, upper(Interval(gap.lower(), gap.upper()))
+                balls[a, b] = balls.get((a, b), fmpq(0)) + entry
+    return True
 
 
 def add_square(total: Matrix, factor: fmpq, vector: Point) -> None:
@@ -169,8 +180,3 @@ def lower(x: Interval) -> fmpq:
     if math.isinf(value):
         raise Undefined("an infinite second derivative")
     return fmpq(*value.as_integer_ratio())
-
-
-def upper(x: Interval) -> fmpq:
-    """A rational number above the sizes of the interval."""
-    return -lower(Interval(-max(abs(x.lo), abs(x.hi)), arb(0)))

@@ -72,12 +72,24 @@ def is_semidefinite(matrix: fmpq_mat) -> bool:
     return True
 
 
-def estimate(L: np.ndarray) -> float:
+def least_eigenvalue(L: np.ndarray) -> float:
     """The least eigenvalue on the tangent space, in float64."""
     K = len(L)
     rows = np.array(helmert(K).tolist(), dtype=float)
     basis = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return float(np.linalg.eigvalsh(basis @ L @ basis.T)[0])
+
+
+def eliminates(rows: list[list], m: fmpq) -> bool:
+    """Whether L ⪰ m on tangents for all L in a matrix of balls, in the basis e_i − e_K."""
+    n = len(rows) - 1
+    last = rows[n]
+    with ctx.workprec(PRECISION):
+        reduced = [
+            [arb(row[j] - row[n] - last[j] + last[n] - m * (1 + (i == j))) for j in range(n)]
+            for i, row in enumerate(rows[:n])
+        ]
+        return all(pivot > 0 for pivot in _pivots(reduced))
 
 
 def is_bilinear(x: Node) -> bool:

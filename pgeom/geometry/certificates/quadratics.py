@@ -15,18 +15,28 @@ MOST = 30  # classes, up to which √(pᵀQp) is decided exactly
 def collected(graph: Graph, root: Node) -> Node:
     """The same function with nodes `quadratic` for products of forms, and under square roots."""
     new: dict[Node, Node] = {}
-    for x in reachable(root, through_affine=True):
-        if x.op == "mono" and x.data == (Fraction(1, 2),) and not is_affine(x.args[0]):
-            Q = quadratic_form(x.args[0], graph.K) if graph.K <= MOST else None
-            base = new[x.args[0]] if Q is None else _node(graph, Q)
-            new[x] = graph.node("mono", (base,), x.data)
-        elif is_bilinear(x) and len(x.args) == 2:
+
+    def renewed(x: Node) -> Node:
+        if x not in new:  # a product of two forms that stands for itself
             new[x] = _node(graph, quadratic_matrix([(Fraction(1), x)], graph.K))
-        elif x.op == "lin" and any(is_bilinear(y) and len(y.args) == 2 for y in x.args):
+        return new[x]
+
+    for x in reachable(root, through_affine=True):
+        if _is_product(x):
+            continue
+        if x.op == "lin" and any(map(_is_product, x.args)):
             new[x] = _sum(graph, x, new)
+        elif x.op == "mono" and x.data == (Fraction(1, 2),) and not is_affine(x.args[0]):
+            Q = quadratic_form(x.args[0], graph.K) if graph.K <= MOST else None
+            base = renewed(x.args[0]) if Q is None else _node(graph, Q)
+            new[x] = graph.node("mono", (base,), x.data)
         else:
-            new[x] = graph.node(x.op, [new[y] for y in x.args], x.data)
-    return new[root]
+            new[x] = graph.node(x.op, [renewed(y) for y in x.args], x.data)
+    return renewed(root)
+
+
+def _is_product(x: Node) -> bool:
+    return is_bilinear(x) and len(x.args) == 2
 
 
 def _sum(graph: Graph, x: Node, new: dict[Node, Node]) -> Node:

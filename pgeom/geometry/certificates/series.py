@@ -99,8 +99,7 @@ def _product(factors: list[arb_series]) -> arb_series:
 
 
 def _log_sum_exp(pairs: list) -> arb_series:
-    top = max((x for _, x in pairs), key=lambda x: float(x[0].mid()))
-    return top + sum(((x - top).exp() * c for c, x in pairs), arb_series([0])).log()
+    return sum((x.exp() * c for c, x in pairs), arb_series([0])).log()
 
 
 def _largest(args: list[arb_series]) -> arb_series:

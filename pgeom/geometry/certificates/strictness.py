@@ -36,7 +36,7 @@ def strict_directions(x: Node, proof: Proof, K: int) -> list[Point]:
         return [v for part in proof["parts"] for v in _of_part(x, part, K)]
     if rule == "lse":
         parts = zip(x.args, proof["parts"], strict=False)  # a softplus has an argument 0 besides
-        return [v for y, inner in parts for v in strict_directions(y, inner, K)]
+        return _gaps(x, K) + [v for y, inner in parts for v in strict_directions(y, inner, K)]
     if rule == "compose" and x.op != "ramp":
         return strict_directions(x.args[0], proof["parts"][0], K)
     return []
@@ -45,6 +45,13 @@ def strict_directions(x: Node, proof: Proof, K: int) -> list[Point]:
 def _of_part(x: Node, part: dict, K: int) -> list[Point]:
     first = terms(x)[part["terms"][0]][1]
     return strict_directions(first, part["proof"], K)
+
+
+def _gaps(x: Node, K: int) -> list[Point]:
+    """How the affine arguments of a log-sum-exp differ."""
+    forms = [at_vertices(y, K) for y in x.args if is_affine(y)]
+    forms += [[Fraction(0)] * K] * (x.op == "softplus")
+    return [tuple(a - b for a, b in zip(form, forms[0], strict=True)) for form in forms[1:]]
 
 
 def flat_segment(root: Node, K: int) -> tuple[Rational, Rational] | None:

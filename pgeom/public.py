@@ -5,6 +5,7 @@ from pgeom.evaluation import calibration, metrics, significance
 from pgeom.evaluation.decomposition import decompose
 from pgeom.geometry import bounds, class_structure, curvature, generators, margin
 from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk, regret
+from pgeom.geometry.certificates import certify
 from pgeom.geometry.closed_forms import generator
 from pgeom.geometry.diagnosis import check_generator, diagnose
 from pgeom.geometry.fenchel_young import canonical_link, fenchel_young, inverse_link
@@ -21,6 +22,7 @@ __all__ = [
     "calibration",
     "canonical_link",
     "capm",
+    "certify",
     "check_generator",
     "class_structure",
     "conditional_risk",

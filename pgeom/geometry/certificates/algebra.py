@@ -1,0 +1,249 @@
+"""Constructors of expressions, which rewrite by identities of the real numbers.
+
+Equal things look equal: sums are flattened, products are collected by base, log Σ exp is one
+operation, and a maximum that was subtracted for the sake of rounding is gone.
+
+>>> g = Graph(3)
+>>> x = g.p(0)
+>>> g.mul(x, g.lin(Fraction(2), [(ONE, g.log(x))])).op, g.exp(g.scale(3, g.log(x))).op
+('lin', 'mono')
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pgeom.geometry.certificates.cancellations import absorbed
+from pgeom.geometry.certificates.expression import (
+    ONE,
+    ZERO,
+    Node,
+    coefficient,
+    constant,
+    factors,
+    is_affine,
+    is_multiple,
+    is_rational,
+    terms,
+)
+
+
+class Graph:
+    """Makes the nodes of one expression over K classes, each of them once.
+
+    `sign(x)` is 1 if x ≥ 0 on the simplex and not identically zero, −1 if x ≤ 0, 0 if x = 0
+    everywhere, and None if nothing is known.
+    """
+
+    def __init__(self, K: int, sign: Callable[[Node], int | None] | None = None):
+        self.K = K
+        self.nodes: list[Node] = []
+        self._table: dict[tuple, Node] = {}
+        self.sign = sign or (lambda x: 1 if x.op in ("p", "exp") else None)
+
+    def node(self, op: str, args: Sequence[Node] = (), data: Sequence[Any] = ()) -> Node:
+        """The node itself, without any rewriting."""
+        key = (op, tuple(x.index for x in args), tuple(data))
+        if key not in self._table:
+            self._table[key] = Node(len(self.nodes), op, tuple(args), tuple(data))
+            self.nodes.append(self._table[key])
+        return self._table[key]
+
+    def p(self, k: int) -> Node:
+        return self.node("p", (), (k,))
+
+    def const(self, value: Fraction | int) -> Node:
+        return self.node("lin", (), (Fraction(value),))
+
+    def add(self, *summands: Node) -> Node:
+        return self.lin(ZERO, [(ONE, x) for x in summands])
+
+    def sub(self, x: Node, y: Node) -> Node:
+        return self.lin(ZERO, [(ONE, x), (-ONE, y)])
+
+    def scale(self, factor: Fraction | int, x: Node) -> Node:
+        return self.lin(ZERO, [(Fraction(factor), x)])
+
+    def lin(self, const: Fraction, summands: Iterable[tuple[Fraction, Node]]) -> Node:
+        """const + Σ c·x, flattened and collected."""
+        total, sums = Fraction(const), {}
+        for factor, x in summands:
+            total += factor * constant(x)
+            for c, y in terms(x):
+                sums[y] = sums.get(y, ZERO) + factor * c
+        sums = {x: c for x, c in sums.items() if c}
+        if (joined := absorbed(self, sums)) is not None:
+            return self.lin(total, joined)
+        if total == 0 and len(sums) == 1 and ONE in sums.values():
+            return next(iter(sums))
+        kept = sorted(sums, key=lambda x: x.index)
+        return self.node("lin", kept, (total, *(sums[x] for x in kept)))
+
+    def softplus(self, x: Node) -> Node:
+        return self.node("softplus", (x,))
+
+    def mul(self, x: Node, y: Node) -> Node:
+        for a, b in ((x, y), (y, x)):
+            if is_rational(a):
+                return self.scale(a.data[0], b)
+            if b.op == "lin" and _collects(a, b):
+                return self.lin(ZERO, [(b.data[0], a), *((c, self.mul(a, z)) for c, z in terms(b))])
+        return self.mono([(x, ONE), (y, ONE)])
+
+    def div(self, x: Node, y: Node) -> Node:
+        return self.mul(x, self.power(y, -ONE))
+
+    def power(self, x: Node, r: Fraction | int) -> Node:
+        return self.mono([(x, Fraction(r))])
+
+    def mono(self, powers: Iterable[tuple[Node, Fraction]]) -> Node:
+        """Π x^r, collected by base; a rational factor becomes the coefficient of a sum."""
+        ratio, bases, exponent, todo = ONE, {}, [], list(powers)
+        while todo:
+            x, r = todo.pop()
+            c, simpler = self._simpler_power(x, r)
+            ratio *= c
+            if simpler is not None:
+                todo += simpler
+            elif x.op == "exp":
+                exponent.append((r, x.args[0]))
+            else:
+                bases[x] = bases.get(x, ZERO) + r
+        bases = self._with_logarithms({x: r for x, r in bases.items() if r})
+        if exponent:  # e^x (Σ e^{x_j})^r = exp(x + r·lse(x_j)), in which a maximum cancels
+            sums = {x: r for x, r in bases.items() if self.exponentials(x) is not None}
+            exponent += [(r, self.log(x)) for x, r in sums.items()]
+            bases = {x: r for x, r in bases.items() if x not in sums}
+            grown = self.exp(self.lin(ZERO, exponent))
+            if grown.op != "exp":
+                return self.scale(ratio, self.mul(grown, self._product(bases)))
+            bases[grown] = ONE
+        return self.scale(ratio, self._product(bases))
+
+    def _product(self, bases: dict[Node, Fraction]) -> Node:
+        if not bases:
+            return self.const(1)
+        for x, r in bases.items():
+            if x.op == "max" and r >= 2 and len(x.args) == 2 and self.const(0) in x.args:
+                (y,) = (y for y in x.args if y is not self.const(0))
+                rest = {z: s for z, s in bases.items() if z is not x}
+                return self._product({**rest, self.node("ramp", (y,), (r,)): ONE})
+        if len(bases) == 1 and ONE in bases.values():
+            return next(iter(bases))
+        kept = sorted(bases, key=lambda x: x.index)
+        return self.node("mono", kept, [bases[x] for x in kept])
+
+    def _simpler_power(self, x: Node, r: Fraction) -> tuple[Fraction, list | None]:
+        """x^r as a rational number times powers of simpler bases, or None where it is simple."""
+        whole = r.denominator == 1
+        if is_rational(x) and (x.data[0] == 1 or (whole and (x.data[0] or r > 0))):
+            return x.data[0] ** int(r), []
+        if x.op == "mono":
+            if whole or all(self.sign(y) == 1 for y in x.args):
+                return ONE, [(y, s * r) for y, s in factors(x)]
+            if len(x.args) == 1 and x.data[0] % 2 == 0:  # x² = |x|²
+                return ONE, [(self.absolute(x.args[0]), x.data[0] * r)]
+        if x.op == "max" and r % 2 == 0 and x.args[0] is self.scale(-1, x.args[1]):
+            return ONE, [(x.args[0], r)]  # |x|² = x²
+        if is_multiple(x) and (whole or x.data[1] > 0):
+            c, y = x.data[1], x.args[0]
+            return (c ** int(r), [(y, r)]) if whole else (ONE, [(self.const(c), r), (y, r)])
+        if x.op == "lin" and x.args and whole and self.sign(x) == -1:
+            return Fraction(-1) ** int(r), [(self.scale(-1, x), r)]
+        return ONE, None
+
+    def _with_logarithms(self, bases: dict[Node, Fraction]) -> dict[Node, Fraction]:
+        """x·log x as one function, which is 0 at 0."""
+        for x, r in bases.items():
+            log = next((y for y in bases if y.op == "log" and y.args[0] is x), None)
+            if r == 1 and log is not None and bases[log] == 1:
+                rest = {y: s for y, s in bases.items() if y is not x and y is not log}
+                return {**rest, self.node("xlogx", (x,)): ONE}
+        return bases
+
+    def exponentials(self, x: Node) -> list[tuple[Fraction, Node]] | None:
+        """The pairs (c, y) of x = Σ c·exp y with all c > 0, or None if it is no such sum."""
+        pairs = terms(x)
+        if not pairs or constant(x) < 0 or any(c < 0 or y.op != "exp" for c, y in pairs):
+            return None
+        rest = [(constant(x), self.const(0))] if constant(x) else []
+        return [(c, y.args[0]) for c, y in pairs] + rest
+
+    def exp(self, x: Node) -> Node:
+        if x.op == "lse":
+            return self.lin(ZERO, [(c, self.exp(y)) for c, y in zip(x.data, x.args, strict=True)])
+        if x.op == "softplus":
+            return self.lin(ONE, [(ONE, self.exp(x.args[0]))])
+        if is_rational(x) and x.data[0] == 0:
+            return self.const(1)
+        logs = [(y.args[0], c) for c, y in terms(x) if y.op == "log"]
+        if not logs:
+            return self.node("exp", (x,))
+        rest = self.lin(constant(x), [(c, y) for c, y in terms(x) if y.op != "log"])
+        return self.mono([*logs, (self.exp(rest), ONE)])
+
+    def log(self, x: Node) -> Node:
+        if is_rational(x) and x.data[0] == 1:
+            return self.const(0)
+        if (sums := self.exponentials(x)) is not None:
+            return self.lse(sums)
+        if x.op == "mono" and all(self.sign(y) == 1 for y in x.args):
+            return self.lin(ZERO, [(r, self.log(y)) for y, r in factors(x)])
+        if is_multiple(x) and x.data[1] > 0:
+            factor = self.node("log", (self.const(x.data[1]),))
+            return self.add(self.log(x.args[0]), factor)
+        return self.node("log", (x,))
+
+    def lse(self, summands: Iterable[tuple[Fraction, Node]]) -> Node:
+        """log Σ c·exp x for c > 0; what all arguments have in common stands outside."""
+        sums: dict[Node, Fraction] = {}
+        for c, x in summands:
+            sums[x] = sums.get(x, ZERO) + c
+        first, *others = sums
+        common = [
+            (c, y)
+            for c, y in terms(first)
+            if y.op != "p" and all(coefficient(x, y) == c for x in others)
+        ]
+        if common:
+            less = [(-c, y) for c, y in common]
+            left = [(sums[x], self.lin(ZERO, [(ONE, x), *less])) for x in sums]
+            return self.lin(ZERO, [*common, (ONE, self.lse(left))])
+        if len(sums) == 1 and ONE in sums.values():
+            return first
+        if len(sums) == 2 and set(sums.values()) == {ONE}:
+            for x, y in ((first, *others), (*others, first)):
+                if is_rational(y) or (is_affine(y) and is_affine(x)):
+                    return self.add(y, self.softplus(self.sub(x, y)))
+        kept = sorted(sums, key=lambda x: x.index)
+        return self.node("lse", kept, [sums[x] for x in kept])
+
+    def absolute(self, x: Node) -> Node:
+        return self.maximum(x, self.scale(-1, x))
+
+    def maximum(self, *args: Node) -> Node:
+        """The largest, without those that another one never falls below."""
+        kept: list[Node] = []
+        flat = [y for x in args for y in (x.args if x.op == "max" else (x,))]
+        for x in dict.fromkeys(flat):
+            if not any(self._at_least(y, x) for y in kept):
+                kept = [y for y in kept if not self._at_least(x, y)] + [x]
+        kept.sort(key=lambda x: x.index)
+        return kept[0] if len(kept) == 1 else self.node("max", kept)
+
+    def _at_least(self, x: Node, y: Node) -> bool:
+        """Whether x ≥ y everywhere is known; never of two probabilities."""
+        return not x.op == y.op == "p" and self.sign(self.sub(x, y)) in (0, 1)
+
+
+def _collects(x: Node, total: Node) -> bool:
+    """Whether x times a sum is simpler term by term: for x log x, powers of x, and x(1 − x)."""
+
+    def inner(y: Node) -> bool:
+        bases = [z for z, _ in factors(y)]
+        return any(z is x or (z.op == "log" and z.args[0] is x) for z in bases if z is not y) or (
+            y.op == "log" and y.args[0] is x
+        )
+
+    summands = total.args
+    return any(map(inner, summands)) or (bool(summands) and all(y is x for y in summands))

@@ -1,0 +1,149 @@
+"""Disproofs: a pair of rational points that no convex, or no strictly convex, function admits.
+
+Candidates are found in float64, where the curvature is negative and where D_F(η, p) < 0; a
+candidate counts only if it is confirmed in ball arithmetic.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb, fmpq
+
+from pgeom.geometry.certificates import floats
+from pgeom.geometry.certificates.expression import Node, is_affine, reachable
+from pgeom.geometry.certificates.floats import affordable, spectra
+from pgeom.geometry.certificates.frames import Direction
+from pgeom.geometry.certificates.series import Series
+
+Rational = tuple[fmpq, ...]
+MANY = 20  # classes, beyond which few points are tried
+BITS = 40  # of the coordinates of a witness
+
+
+class Pair(NamedTuple):
+    """η and p; `divergence` encloses D_F(η, p)."""
+
+    eta: Rational
+    p: Rational
+    divergence: arb
+
+
+def divergence(root: Node, eta: Rational, p: Rational) -> arb:
+    """F(η) − F(p) − ⟨∇F(p), η − p⟩; NaN at a kink."""
+    d = tuple(a - b for a, b in zip(eta, p, strict=True))
+    start, end = Series([p], d)(root), Series([eta], d)(root)
+    return end[0] - start[0] - start[1]
+
+
+def negative_pair(root: Node, K: int, extra: list[np.ndarray]) -> Pair | None:
+    """A pair with D_F(η, p) < 0, if one is found; `extra` are points to try first."""
+    for eta, p in _candidates(root, K, extra):
+        try:
+            exact = rational_point(eta), rational_point(p)
+        except ValueError:
+            continue
+        if (value := divergence(root, *exact)) < 0:
+            return Pair(*exact, value)
+    return None
+
+
+def rational_point(x: np.ndarray) -> Rational:
+    """The point with coordinates rounded to multiples of 2^−40; the largest one makes up for it."""
+    scaled = [round(float(v) * 2**BITS) for v in x]
+    scaled[int(np.argmax(x))] += 2**BITS - sum(scaled)
+    if min(scaled) <= 0:
+        raise ValueError("a point outside the open simplex")
+    return tuple(fmpq(v, 2**BITS) for v in scaled)
+
+
+def _candidates(root: Node, K: int, extra: list[np.ndarray]):
+    """Pairs (η, p) for which float64 says D < 0: along bent directions, then any."""
+    points = np.concatenate([*(np.atleast_2d(x) for x in extra), sample(K), _extremes(root, K)])
+    points = points[(points > 0).all(axis=1)]
+    if K > MANY:
+        points = points[: 4 * affordable(root, K)]
+    known = spectra(root, points)
+    low = known.lowest < -1e-12 * np.abs(known.highest)
+    order = np.argsort(known.lowest[low])[:20]
+    found = zip(known.points[low][order], known.down[low][order], strict=True)
+    for p, d in found:
+        for h in 10.0 ** -np.arange(1, 8):
+            room = min(0.9 * np.min(p / np.maximum(np.abs(d), 1e-30)), h)
+            yield from ((p + room * d, p), (p - room * d, p))
+    yield from _value_pairs(root, points)
+
+
+def _value_pairs(root: Node, points: np.ndarray):
+    """Pairs with D < 0 in float64, for jumps and kinks, which no Hessian shows."""
+    rng = np.random.default_rng(0)
+    points = points[rng.permutation(len(points))[:400]]
+    batch = floats.evaluate(root, points)
+    others = points[rng.permutation(len(points))]
+    for share in (1.0, 0.1, 0.01):
+        eta = (1 - share) * points + share * others
+        gaps = floats.values(root, eta) - batch.value
+        gaps -= np.sum(batch.slopes * (eta - points), axis=1)
+        size = np.abs(batch.value) + np.abs(batch.slopes).max(axis=1) * share
+        for i in np.argsort(np.where(np.isfinite(gaps), gaps / size, np.inf))[:5]:
+            if gaps[i] < -1e-13 * size[i]:
+                yield eta[i], points[i]
+
+
+def sample(K: int) -> np.ndarray:
+    """Points near and far from the centre, the vertices and the faces."""
+    rng = np.random.default_rng([0, K])
+    spread = [rng.dirichlet(np.full(K, c), 150) for c in (0.2, 1.0, 5.0)]
+    edges = [0.999 * rng.dirichlet(np.full(K, c), 50) + 0.001 / K for c in (0.05, 0.5)]
+    pairs = np.array([[t, 1 - t] + [0.0] * (K - 2) for t in np.linspace(0.02, 0.98, 25)])
+    pairs = 0.99 * np.roll(pairs, 1, axis=1) + 0.01 / K
+    return np.concatenate([np.full((1, K), 1 / K), *spread, *edges, pairs])
+
+
+def points_along(along: Direction, u: float) -> list[np.ndarray]:
+    """Points with this u = w·p: towards a vertex from the centre, and between two vertices."""
+    w = np.array([float(x) for x in along.w])
+    K = len(w)
+    low, high = np.eye(K)[w.argmin()], np.eye(K)[w.argmax()]
+    centre = np.full(K, 1 / K)
+    end = high if u > w @ centre else low
+    share = (u - w @ centre) / (w @ end - w @ centre)
+    between = (1 - u) * low + u * high
+    mix = 0.98 * between + 0.02 * centre
+    shift = (u - w @ mix) * (high - low)
+    return [(1 - share) * centre + share * end, mix + shift]
+
+
+def _extremes(root: Node, K: int) -> np.ndarray:
+    """Points where a node is extreme, and around them: a narrow dent is where something peaks."""
+    points = sample(K)[:200]
+    found = [np.full(K, 1 / K)]
+    nodes = [x for x in reachable(root) if not is_affine(x) and x.op not in ("lin", "max")]
+    for x in nodes[-12:]:
+        for sign in (1, -1):
+            found += _climb(x, sign, points)
+    rng = np.random.default_rng(1)
+    around = [p + s * rng.normal(size=(6, K)) for p in found for s in (1e-3, 1e-2, 0.05)]
+    near = np.abs(np.concatenate([np.array(found), *around]))
+    return near / near.sum(axis=1, keepdims=True)
+
+
+def _climb(x: Node, sign: int, points: np.ndarray) -> list[np.ndarray]:
+    """Multiplicative ascent of one node from the best of the points."""
+    start = sign * floats.values(x, points)
+    if not np.isfinite(start).any():
+        return []
+    p, best = points[np.nanargmax(start)], float(np.nanmax(start))
+    rate = 1.0
+    for _ in range(25):
+        slope = floats.evaluate(x, p[None]).slopes[0]
+        if not np.isfinite(slope).all() or not np.any(slope):
+            break
+        slope = sign * (slope - slope @ p) / np.abs(slope).max()
+        q = p * np.exp(rate * slope)
+        q = q / q.sum()
+        value = sign * floats.values(x, q[None])[0]
+        if value > best:
+            p, best, rate = q, value, 2 * rate
+        else:
+            rate /= 4
+    return [p]

@@ -1,0 +1,60 @@
+"""Products of affine forms as one matrix: Σ c·(a·p)(b·p) = pᵀQp on the simplex."""
+
+from fractions import Fraction
+
+from flint import fmpq_mat
+
+from pgeom.geometry.certificates.algebra import Graph
+from pgeom.geometry.certificates.expression import Node, is_affine, reachable, terms
+from pgeom.geometry.certificates.frames import rational
+from pgeom.geometry.certificates.matrices import is_bilinear, quadratic_form, quadratic_matrix
+
+MOST = 30  # classes, up to which √(pᵀQp) is decided exactly
+
+
+def collected(graph: Graph, root: Node) -> Node:
+    """The same function with nodes `quadratic` for products of forms, and under square roots."""
+    new: dict[Node, Node] = {}
+
+    def renewed(x: Node) -> Node:
+        if x not in new:  # a product of two forms that stands for itself
+            new[x] = _node(graph, quadratic_matrix([(Fraction(1), x)], graph.K))
+        return new[x]
+
+    for x in reachable(root, through_affine=True):
+        if _is_product(x):
+            continue
+        if x.op == "lin" and any(map(_is_product, x.args)):
+            new[x] = _sum(graph, x, new)
+        elif x.op == "mono" and x.data == (Fraction(1, 2),) and not is_affine(x.args[0]):
+            Q = quadratic_form(x.args[0], graph.K) if graph.K <= MOST else None
+            base = renewed(x.args[0]) if Q is None else _node(graph, Q)
+            new[x] = graph.node("mono", (base,), x.data)
+        else:
+            new[x] = graph.node(x.op, [renewed(y) for y in x.args], x.data)
+    return renewed(root)
+
+
+def _is_product(x: Node) -> bool:
+    return is_bilinear(x) and len(x.args) == 2
+
+
+def _sum(graph: Graph, x: Node, new: dict[Node, Node]) -> Node:
+    """All products and squares of a sum as one term."""
+    products = [(c, y) for c, y in terms(x) if is_bilinear(y)]
+    rest = [(c, new[y]) for c, y in terms(x) if not is_bilinear(y)]
+    all_terms = [(Fraction(1), _node(graph, quadratic_matrix(products, graph.K))), *rest]
+    factors, args = zip(*all_terms, strict=True)
+    return graph.node("lin", args, (x.data[0], *factors))
+
+
+def _node(graph: Graph, Q: fmpq_mat) -> Node:
+    entries = [Fraction(int(q.p), int(q.q)) for q in Q.entries()]
+    return graph.node("quadratic", [graph.p(k) for k in range(graph.K)], entries)
+
+
+def matrix(x: Node, K: int) -> fmpq_mat | None:
+    """Q of pᵀQp, None of any other node."""
+    if x.op != "quadratic":
+        return None
+    return fmpq_mat(K, K, [rational(q) for q in x.data])

@@ -55,13 +55,15 @@ def _train(study: Study, job: Job, devices: int | None) -> Lap:
     placing = (training.batch_size, training.optimiser, machine.prepare_devices(devices))
     setup = Setup(study.model, study.losses, *placing)
     features = study.dataset.standardised.features
-    sizes = task_sizes(features, prepare(study, cells[0]).task)
+    prepared = [
+        prepare(study, cell) for cell in cells
+    ]  # the others are given their data ready, too
     begun = time.perf_counter()
-    programs = compile_programs(setup, sizes)
+    programs = compile_programs(setup, task_sizes(features, prepared[0].task))
     compiled, nll = time.perf_counter(), []
     shared = share_features(features, programs.sharding)
     for first in range(0, len(cells), setup.group_size):
-        group = [prepare(study, cell) for cell in cells[first : first + setup.group_size]]
+        group = prepared[first : first + setup.group_size]
         results = train(programs, shared, [one.task for one in group], job.epochs)
         for one, trained in zip(group, results, strict=True):
             test = trained.logits[:, len(one.split.validation.labels) :]

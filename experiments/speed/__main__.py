@@ -136,4 +136,9 @@ def _report(
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.speed", example="--parts growth kernels")
+    command_line.run(
+        main,
+        "experiments.speed",
+        example="--parts growth kernels",
+        on_interrupt="interrupted: finished parts are kept, rerun with --resume",
+    )

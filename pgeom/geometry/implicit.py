@@ -58,7 +58,7 @@ def conjugate_gradients(
         return centre(products(F, p, centre(v)))
 
     return jax.lax.custom_linear_solve(
-        multiply, centre(r), lambda _, b: _solve(multiply, b), symmetric=True
+        multiply, centre(r), lambda _, b: _solve(multiply, centre, b), symmetric=True
     )
 
 
@@ -86,8 +86,12 @@ class _State(NamedTuple):
     steps: Array
 
 
-def _solve(multiply, b):
+def _solve(multiply, centre, b):
     """Conjugate gradients for every column at once, to the rounding of b."""
+    size = jnp.max(jnp.abs(b), axis=0, keepdims=True)
+    unit = jnp.where(size > 0, size, 1.0)  # squares of a tiny b would underflow
+    # what rounding leaves along 1 cannot be solved for, and would be blown up
+    b = centre(b / unit)
     smallest = (4 * jnp.finfo(b.dtype).eps) ** 2 * row_sum(b**2)
 
     def advance(state: _State) -> _State:
@@ -96,7 +100,7 @@ def _solve(multiply, b):
         # a column that has settled rests: its direction is all rounding
         moving = (state.square > smallest) & (bend > 0)
         length = jnp.where(moving, state.square / jnp.where(moving, bend, 1.0), 0.0)
-        residual = state.residual - length * product
+        residual = centre(state.residual - length * product)
         square = row_sum(residual**2)
         follow = square / jnp.where(state.square > 0, state.square, 1.0)
         direction = residual + follow * state.direction
@@ -108,4 +112,4 @@ def _solve(multiply, b):
         return (state.steps < 2 * b.shape[0] + 20) & jnp.any(state.square > smallest)
 
     first = _State(jnp.zeros_like(b), b, b, row_sum(b**2), jnp.zeros((), jnp.int32))
-    return jax.lax.while_loop(unsettled, advance, first).x
+    return unit * jax.lax.while_loop(unsettled, advance, first).x

@@ -74,6 +74,27 @@ def loss_columns(
 ) -> Float[Array, " n"]:
     """F*(z) − ⟨z, η⟩ + F(η), whose gradient in z is p(z) − η."""
     pure, parameters = _hoisted(F, z)
+    at_point = _loss_at_point(pure)
+
+    def value_and_point(z, eta, *parameters):
+        p = link_columns(pure(*parameters), z).p
+        return at_point(p, z, eta, *parameters), p
+
+    @jax.custom_jvp
+    def loss(z, eta, *parameters):
+        return value_and_point(z, eta, *parameters)[0]
+
+    def loss_jvp(primals, tangents):
+        # By hand so that a first derivative does not even trace how p moves.
+        out, p = value_and_point(*primals)
+        return out, _loss_slope(pure, out, p, primals, tangents)
+
+    loss.defjvp(loss_jvp, symbolic_zeros=True)
+    return loss(shifted(z), eta, *parameters)
+
+
+def _loss_at_point(pure: Callable) -> Callable:
+    """`loss(p, z, eta, *parameters)` for the p of z, which is not differentiated in p."""
 
     @jax.custom_jvp
     def loss(p, z, eta, *parameters):
@@ -81,26 +102,31 @@ def loss_columns(
 
     def loss_jvp(primals, tangents):
         # By hand because by the envelope theorem the slope in p is zero, but not in rounding.
-        (p, z, eta, *parameters), (_, z_dot, eta_dot, *parameter_dots) = primals, tangents
-        out = loss(*primals)
-
-        def slope_in_eta(dot):
-            return jnp.sum((slopes(pure(*parameters), simplex.interior(eta)) - z) * dot, axis=0)
-
-        def slope_in_parameters(dots):
-            def difference(*parameters):
-                F = pure(*parameters)
-                return values_at(F, eta.T) - values_at(F, p.T)
-
-            return pushforward(difference, parameters, dots)
-
-        away = jax.vmap(simplex.displacement, in_axes=1, out_axes=1)(eta, p)
-        z_term = (z_dot, lambda dot: -jnp.sum(away * dot, axis=0))
-        eta_term, others = (eta_dot, slope_in_eta), (parameter_dots, slope_in_parameters)
-        return out, sum_of_slopes(out, z_term, eta_term, others)
+        out, (p, *others) = loss(*primals), primals
+        return out, _loss_slope(pure, out, p, others, tangents[1:])
 
     loss.defjvp(loss_jvp, symbolic_zeros=True)
-    return loss(link_columns(F, z).p, shifted(z), eta, *parameters)
+    return loss
+
+
+def _loss_slope(pure: Callable, out, p, primals, tangents):
+    """How the loss moves with z, η and the parameters, where p is that of z."""
+    (z, eta, *parameters), (z_dot, eta_dot, *parameter_dots) = primals, tangents
+
+    def slope_in_eta(dot):
+        return jnp.sum((slopes(pure(*parameters), simplex.interior(eta)) - z) * dot, axis=0)
+
+    def slope_in_parameters(dots):
+        def difference(*parameters):
+            F = pure(*parameters)
+            return values_at(F, eta.T) - values_at(F, p.T)
+
+        return pushforward(difference, parameters, dots)
+
+    away = jax.vmap(simplex.displacement, in_axes=1, out_axes=1)(eta, p)
+    z_term = (z_dot, lambda dot: -jnp.sum(away * dot, axis=0))
+    eta_term, others = (eta_dot, slope_in_eta), (list(parameter_dots), slope_in_parameters)
+    return sum_of_slopes(out, z_term, eta_term, others)
 
 
 def shifted(z: Float[Array, "K n"]) -> Float[Array, "K n"]:

@@ -26,7 +26,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDE]
 # which file of tests runs which pages: pytest-xdist gives each to one worker
 GROUPS = {
     "test_readme": ("README", "CONTRIBUTING", "uses"),
-    "test_losses": ("start", "training", "estimator", "targets", "accuracy", "learning"),
+    "test_losses": ("start", "training", "estimator", "targets", "accuracy", "learning", "links"),
     "test_own": ("own-generator", "own-data"),
     "test_commands": ("commands", "records", "cluster", "probabilities"),
 }

@@ -107,6 +107,15 @@ def test_the_limit_is_a_rate(job_file, monkeypatch):
     assert 0.001 < limit.limit(*read(job_file)[:2]) < 10_000
 
 
+def test_fenchel_young_losses_are_measured_beside_cross_entropy():
+    losses = kernels.fenchel_young_losses(10)
+    names = ("Shannon", "squared norm", "Tsallis 1.5", "hyperbolic, R = 4", "quadratic")
+    assert [*losses] == [kernels.REFERENCE, *(f"Fenchel–Young, {name}" for name in names)]
+    some = {name: losses[name] for name in [*losses][:3]}
+    rows = kernels.measure(10, 4, repeats=1, make=lambda K: some)
+    assert [row["score"] for row in rows] == [*some] and rows[2]["bytes"] > 0
+
+
 def test_kernels_have_a_reference_and_need_memory_linear_in_the_classes():
     small, large = (kernels.measure(K, 4, repeats=2) for K in (1_001, 8_008))
     assert small[0]["score"] == kernels.REFERENCE and small[0]["ratio"] == 1

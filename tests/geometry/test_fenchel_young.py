@@ -144,3 +144,15 @@ def test_grad_of_grad_in_single_precision():
 
     slope = jax.jit(jax.grad(steepness))(jnp.array([0.1, 0.4, -0.3]))
     assert np.all(np.isfinite(slope)) and np.any(slope != 0)
+
+
+def test_tiny_tangents_do_not_underflow():
+    """Conjugate gradients square what they are given: 1e-30 is linear in it all the same."""
+    F = G.quadratic(jnp.asarray(draw_matrix(np.random.default_rng(0), K), jnp.float32))
+    z = jnp.asarray([0.05, -0.1, 0.02])
+    _, along = jax.linearize(pgeom.canonical_link(F), z)
+    tangent = jnp.array([1.0, 0.5, -0.2])
+    np.testing.assert_allclose(1e30 * along(1e-30 * tangent), along(tangent), rtol=1e-5)
+    # along 1 nothing moves, and what rounding leaves of it must not be blown up
+    common = 1.0 + 1e-7 * jnp.array([0.3, 0.9, 0.1])
+    assert np.all(np.abs(along(common)) < 1e-5)

@@ -24,7 +24,7 @@ from pgeom.geometry.certificates.forms import Forms
 from pgeom.geometry.certificates.jaxpr_hash import jaxpr_hash
 from pgeom.geometry.certificates.quadratics import collected
 from pgeom.geometry.certificates.reader import Reading, Unsupported, read
-from pgeom.geometry.certificates.rules import Proof, Rules
+from pgeom.geometry.certificates.rules import Proof, Rules, length_form
 from pgeom.geometry.certificates.strictness import (
     flat_segment,
     spans_tangents,
@@ -46,11 +46,13 @@ def prove(F: Generator, K: int) -> Certificate:
     with ctx.workprec(PRECISION):
         try:
             reading = read(F, K)
-            for x in reachable(reading.root):
-                reading.ranges.require_domain(x)
+            root = collected(reading.graph, reading.root)
+            for x in reachable(root):
+                if length_form(x, K) is None:
+                    reading.ranges.require_domain(x)
         except (Unsupported, Undefined) as error:
             return _unknown(K, str(error), time.perf_counter() - start)
-        return Prover(reading).certificate(start)
+        return Prover(reading._replace(root=root)).certificate(start)
 
 
 def _unknown(K: int, reason: str, seconds: float) -> Certificate:
@@ -67,7 +69,7 @@ class Prover:
     """One expression, and what is known of it so far."""
 
     def __init__(self, reading: Reading):
-        self.root, self.ranges = collected(reading.graph, reading.root), reading.ranges
+        self.root, self.ranges = reading.root, reading.ranges
         self.jaxpr, self.K = reading.jaxpr, reading.ranges.K
         self.rules = Rules(self.ranges)
         points = sample(self.K)

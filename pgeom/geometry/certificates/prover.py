@@ -137,7 +137,7 @@ class Prover:
 
     def _disproof(self, lower: Bound) -> Pair | None:
         worst = lower.found.worst.centre()
-        extra = [np.array([float(x.p) / float(x.q) for x in worst])]
+        extra = [np.array([int(x.p) / int(x.q) for x in worst])]
         if len(self.seen.lowest):
             extra.insert(0, self.seen.points[np.argmin(self.seen.lowest)])
         ridges = [part for part in lower.forms.parts if part.kind == "ridge"]
@@ -194,7 +194,7 @@ def _holds(bound: Bound, strictly: bool = False) -> bool:
 
 
 def _float(x: fmpq | None) -> float:
-    return -math.inf if x is None else float(x.p) / float(x.q)
+    return -math.inf if x is None else int(x.p) / int(x.q)
 
 
 def _number(x: fmpq | int | None, sign: int = 1) -> Fraction | None:
@@ -208,5 +208,5 @@ def _witness(pair: Pair | None, flat: tuple | None) -> Witness | None:
         (p, eta), value = flat, 0.0
     else:
         return None
-    eta, p = (np.array([float(x.p) / float(x.q) for x in y]) for y in (eta, p))
+    eta, p = (np.array([int(x.p) / int(x.q) for x in y]) for y in (eta, p))
     return Witness(eta, p, value)

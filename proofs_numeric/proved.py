@@ -44,17 +44,14 @@ def paper_generators(K: int) -> dict[str, Generator]:
 def prove(name: str, F: Generator, K: int) -> Row:
     """A certificate in one row; a search where it does not know."""
     certificate = certify(F, K)
-    verdicts = [certificate.convex, certificate.strictly_convex]
-    if "unknown" in verdicts:
+    convex, strictly = certificate.convex, certificate.strictly_convex
+    if "unknown" in (convex, strictly):
         report = check_generator(F, K)
-        seen = (report.convex, report.strictly_convex)
-        verdicts = [
-            "searched" if word == "unknown" and answer else word
-            for word, answer in zip(verdicts, seen, strict=True)
-        ]
+        convex = "searched" if convex == "unknown" and report.convex else convex
+        strictly = "searched" if strictly == "unknown" and report.strictly_convex else strictly
     bounds = (certificate.m_tangent, certificate.M_tangent)
     m, M = (None if bound is None else float(bound) for bound in bounds)
-    return Row(name, K, *verdicts, m, M, certificate.reason or certificate.method)
+    return Row(name, K, convex, strictly, m, M, certificate.reason or certificate.method)
 
 
 def to_rich(rows: list[Row]) -> Table:

@@ -27,6 +27,7 @@ def main(
     generator: Annotated[str, tyro.conf.arg(metavar="SOURCE:FUNCTION")] = "",
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
+    certify: tyro.conf.FlagCreatePairsOff[bool] = False,
     verbose: tyro.conf.FlagCreatePairsOff[bool] = False,
     json: tyro.conf.FlagCreatePairsOff[bool] = False,
 ) -> int:
@@ -46,6 +47,8 @@ def main(
       figures: Also draw the paper's theory figures into this folder, as PNG, PDF and SVG. To draw
         without checking: python -m proofs_numeric.proof_figures DIR.
       out: Also write everything to this folder, as proofs.md and proofs.json.
+      certify: Prove convexity and curvature of the paper's generators, or of --generator; search
+        only what is neither proved nor disproved. Needs the extra `certify`.
       verbose: Print where the worst case of each claim was found, too.
       json: Print JSON on standard output, and nothing else there.
     """
@@ -54,6 +57,8 @@ def main(
     for folder, option in ((figures, "--figures"), (out, "--out")):
         if folder is not None:
             command_line.make_folder(folder, option=option)
+    if certify:
+        return _certify(generator, only, classes, progress, json)
     if generator:
         results, notes = _check_generator(generator, only, classes, progress)
     else:
@@ -92,6 +97,28 @@ def _check_generator(
             results[f"{spec}, K = {K}"], failures = user_generator.checks(F, K, spec)
             notes += failures
     return results, notes
+
+
+def _certify(
+    spec: str, only: tuple[str, ...], classes: tuple[int, ...], progress: Console, json: bool
+) -> int:
+    """Print certificates of the paper's generators, or of a user's; 1 if one is disproved."""
+    if only:
+        raise UsageError("--only: has no meaning with --certify, which has claims of its own")
+    runner.check_classes(classes)
+    from proofs_numeric import proved
+
+    own = {spec: loading.load(spec, option="--generator")} if spec else None
+    rows = []
+    for K in classes or GENERATOR_CLASSES:
+        for name, F in (own or proved.paper_generators(K)).items():
+            with progress.status(Text(f"{name}, K = {K}")):
+                rows.append(proved.prove(name, F, K))
+    if json:
+        print(json_format.dumps(proved.to_json(rows), ensure_ascii=False), file=output.results())
+    else:
+        command_line.make_console().print(proved.to_rich(rows))
+    return 1 if any("disproved" in (row.convex, row.strictly_convex) for row in rows) else 0
 
 
 def _print(results: Results, notes: list[str], verbose: bool) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from flint import arb, arb_series, ctx, fmpq, fmpq_mat
 
-STEPS, ZERO, ONE, INF, NAN = 50_000, fmpq(0), fmpq(1), arb.pos_inf(), arb.nan()
+STEPS, ZERO, ONE, INF, NAN = 3_000, fmpq(0), fmpq(1), arb.pos_inf(), arb.nan()
 
 
 def need(condition, what):
@@ -80,7 +80,7 @@ class Expression:
         elif op == "quadratic":
             value = sum(x * y * q for (x, y), q in zip(product(xs, xs), data, strict=True))
         elif op == "lse":
-            value = sum(x.exp() * c for c, x in zip(data, xs, strict=True)).log()
+            value = sum((x.exp() * c for c, x in zip(data, xs, strict=True)), arb_series([0])).log()
         elif op in ("max", "ramp"):
             xs += [arb_series([0])] * (op == "ramp")
             able = [x for x in xs if not any(x[0] < y[0] for y in xs)]
@@ -234,7 +234,7 @@ def verify(file):
     convex = "proved" if m >= 0 else "disproved" if falls else "unknown"
     strictly = "proved" if strict else "disproved" if falls or flat else "unknown"
     need([file["convex"], file["strictly_convex"]] == [convex, strictly], "the verdicts")
-    return f"convex {convex}, strictly {strictly}, m_T ≥ {file['m_tangent']}, M_T ≤ {file['M_tangent']}"
+    return f"convex {convex}, strictly {strictly}, m ≥ {file['m_tangent']}, M ≤ {file['M_tangent']}"
 
 
 if __name__ == "__main__":

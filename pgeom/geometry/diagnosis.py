@@ -17,9 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.geometry import bounds
+from pgeom.geometry import bounds, certificates
 from pgeom.geometry.bounds import Bound
 from pgeom.geometry.bregman import BregmanScore
+from pgeom.geometry.certificates import Certificate
 from pgeom.geometry.closed_forms import as_pytree
 from pgeom.geometry.convexity import Witness
 from pgeom.geometry.diagnosis_table import table
@@ -77,6 +78,7 @@ class Diagnosis:
       resolution: dents and ridges narrower than this may have been missed; None if none can be.
       how: how the answers were obtained.
       seconds: the time taken by the first call.
+      certificate: what is proved, if that was asked for.
     """
 
     K: int
@@ -94,6 +96,7 @@ class Diagnosis:
     resolution: float | None
     how: str
     seconds: float
+    certificate: Certificate | None = None
 
     @property
     def smooth(self) -> bool:
@@ -109,15 +112,17 @@ class Diagnosis:
         return f"<F on {self.K} classes: {words}, {kinks}; {limits}>"
 
     def __str__(self) -> str:
-        return table(self)
+        proof = "" if self.certificate is None else f"\nproved: {self.certificate}"
+        return table(self) + proof
 
 
-def diagnose(F: Generator, K: int) -> Diagnosis:
+def diagnose(F: Generator, K: int, *, certify: bool = False) -> Diagnosis:
     """Report whether D_F is a strictly proper score on K classes, and its guarantees.
 
     Args:
       F: any function `F(p[K]) -> scalar` of JAX operations.
       K: the number of classes.
+      certify: whether to prove what can be proved, too: see `pgeom.certify`.
 
     Returns:
       A `Diagnosis`: by formula for `quadratic`, `hyperbolic` and their sums, and for any other F
@@ -145,6 +150,7 @@ def diagnose(F: Generator, K: int) -> Diagnosis:
         resolution=findings.spacing,
         how=findings.how,
         seconds=findings.seconds + time.perf_counter() - start,
+        certificate=certificates.certify(F, K) if certify else None,
     )
 
 

@@ -27,7 +27,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDE]
 GROUPS = {
     "test_readme": ("README", "CONTRIBUTING", "uses"),
     "test_losses": ("start", "training", "estimator", "targets", "accuracy", "learning", "links"),
-    "test_own": ("own-generator", "own-data"),
+    "test_own": ("own-generator", "own-data", "certificates"),
     "test_commands": ("commands", "records", "cluster", "probabilities"),
 }
 

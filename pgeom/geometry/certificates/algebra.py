@@ -90,9 +90,6 @@ class Graph:
                 return self.lin(ZERO, [(b.data[0], a), *((c, self.mul(a, z)) for c, z in terms(b))])
         return self.mono([(x, ONE), (y, ONE)])
 
-    def div(self, x: Node, y: Node) -> Node:
-        return self.mul(x, self.power(y, -ONE))
-
     def power(self, x: Node, r: Fraction | int) -> Node:
         return self.mono([(x, Fraction(r))])
 
@@ -211,10 +208,11 @@ class Graph:
             return self.lin(ZERO, [*common, (ONE, self.lse(left))])
         if len(sums) == 1 and ONE in sums.values():
             return first
-        if len(sums) == 2 and set(sums.values()) == {ONE}:
+        if len(sums) == 2 and len(set(sums.values())) == 1:
             for x, y in ((first, *others), (*others, first)):
                 if is_rational(y) or (is_affine(y) and is_affine(x)):
-                    return self.add(y, self.softplus(self.sub(x, y)))
+                    share = self.log(self.const(sums[x])), y
+                    return self.add(*share, self.softplus(self.sub(x, y)))
         kept = sorted(sums, key=lambda x: x.index)
         return self.node("lse", kept, [sums[x] for x in kept])
 

@@ -72,7 +72,7 @@ def _verified(leaves: list[tuple[Cell, Bounded | None]], lowest: float) -> fmpq 
     if not math.isfinite(lowest):
         return None
     exact = [x for _, b in leaves if b for row in b.exact for x in row]
-    size = max(abs(float(x.p) / float(x.q)) for x in exact) + abs(lowest)
+    size = max(abs(int(x.p) / int(x.q)) for x in exact) + abs(lowest)
     # balls are rounded differently by others
     slacks = SLACKS[2:] if any(b and b.balls for _, b in leaves) else SLACKS
     candidates: list[float | Fraction] = [lowest - size * slack for slack in slacks]

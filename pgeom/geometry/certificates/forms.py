@@ -52,7 +52,7 @@ class Bounded(NamedTuple):
 
     def estimate(self) -> float:
         """The least eigenvalue on tangents in float64, of middles less the radii of each row."""
-        table = np.array([[float(x.p) / float(x.q) for x in row] for row in self.exact])
+        table = np.array([[int(x.p) / int(x.q) for x in row] for row in self.exact])
         if self.balls is not None:
             entries = [[arb(x) for x in row] for row in self.balls]
             table += np.array([[float(x.mid()) for x in row] for row in entries])

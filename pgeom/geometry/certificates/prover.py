@@ -24,7 +24,7 @@ from pgeom.geometry.certificates.forms import Forms
 from pgeom.geometry.certificates.jaxpr_hash import jaxpr_hash
 from pgeom.geometry.certificates.quadratics import collected
 from pgeom.geometry.certificates.reader import Reading, Unsupported, read
-from pgeom.geometry.certificates.rules import Proof, Rules
+from pgeom.geometry.certificates.rules import Proof, Rules, length_form
 from pgeom.geometry.certificates.strictness import (
     flat_segment,
     spans_tangents,
@@ -46,11 +46,13 @@ def prove(F: Generator, K: int) -> Certificate:
     with ctx.workprec(PRECISION):
         try:
             reading = read(F, K)
-            for x in reachable(reading.root):
-                reading.ranges.require_domain(x)
+            root = collected(reading.graph, reading.root)
+            for x in reachable(root):
+                if length_form(x, K) is None:
+                    reading.ranges.require_domain(x)
         except (Unsupported, Undefined) as error:
             return _unknown(K, str(error), time.perf_counter() - start)
-        return Prover(reading).certificate(start)
+        return Prover(reading._replace(root=root)).certificate(start)
 
 
 def _unknown(K: int, reason: str, seconds: float) -> Certificate:
@@ -67,7 +69,7 @@ class Prover:
     """One expression, and what is known of it so far."""
 
     def __init__(self, reading: Reading):
-        self.root, self.ranges = collected(reading.graph, reading.root), reading.ranges
+        self.root, self.ranges = reading.root, reading.ranges
         self.jaxpr, self.K = reading.jaxpr, reading.ranges.K
         self.rules = Rules(self.ranges)
         points = sample(self.K)
@@ -135,7 +137,7 @@ class Prover:
 
     def _disproof(self, lower: Bound) -> Pair | None:
         worst = lower.found.worst.centre()
-        extra = [np.array([float(x.p) / float(x.q) for x in worst])]
+        extra = [np.array([int(x.p) / int(x.q) for x in worst])]
         if len(self.seen.lowest):
             extra.insert(0, self.seen.points[np.argmin(self.seen.lowest)])
         ridges = [part for part in lower.forms.parts if part.kind == "ridge"]
@@ -192,7 +194,7 @@ def _holds(bound: Bound, strictly: bool = False) -> bool:
 
 
 def _float(x: fmpq | None) -> float:
-    return -math.inf if x is None else float(x.p) / float(x.q)
+    return -math.inf if x is None else int(x.p) / int(x.q)
 
 
 def _number(x: fmpq | int | None, sign: int = 1) -> Fraction | None:
@@ -206,5 +208,5 @@ def _witness(pair: Pair | None, flat: tuple | None) -> Witness | None:
         (p, eta), value = flat, 0.0
     else:
         return None
-    eta, p = (np.array([float(x.p) / float(x.q) for x in y]) for y in (eta, p))
+    eta, p = (np.array([int(x.p) / int(x.q) for x in y]) for y in (eta, p))
     return Witness(eta, p, value)

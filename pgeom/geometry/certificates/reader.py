@@ -27,7 +27,7 @@ from pgeom.geometry.certificates.selects import Split, Unreadable, lift
 from pgeom.types import Generator
 
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-SAME = {"stop_gradient", "copy", "copy_p", "reduce_precision", "optimization_barrier"}
+SAME = {"stop_gradient", "copy", "copy_p", "optimization_barrier"}
 
 
 class Unsupported(ValueError):

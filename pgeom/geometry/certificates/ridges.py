@@ -124,7 +124,7 @@ class Ridges:
         place = (a + b) / 2
         if not is_exact(terms):  # so that other roundings than these confirm it, too
             bound -= SLACK * abs(bound)
-        return bound, float(place.p) / float(place.q)
+        return bound, int(place.p) / int(place.q)
 
     def is_convex(self, terms: Terms, along: Direction) -> bool:
         """Whether φ″ ≥ 0 is proved; φ″ = 0 at a point is, for sums of powers."""

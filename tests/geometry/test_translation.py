@@ -1,0 +1,40 @@
+"""The expression that a jaxpr is read as is the same function, at random points in float64."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgeom.geometry.certificates import floats
+from pgeom.geometry.certificates.quadratics import collected
+from pgeom.geometry.certificates.reader import read
+from pgeom.losses.candidates import hpg_generator
+from tests.geometry.certified import CONVEX, OTHERS
+
+K = 4
+MORE = {
+    "tanh": lambda p: jnp.sum(jnp.tanh(3 * p - 1)),
+    "hyperbolic": lambda p: jnp.sum(jnp.cosh(p) - jnp.sinh(2 * p)),
+    "powers": lambda p: jnp.sum(p**2.5 + (p + 0.1) ** -1.5 + jnp.cbrt(p) + jnp.exp2(p)),
+    "guards": lambda p: jnp.sum(jnp.where(p > 0, p * jnp.log(jnp.where(p > 0, p, 1.0)), 0.0)),
+    "indices": lambda p: p[0] * p[jnp.array([2, 1])][0] + jnp.cumsum(p)[2] ** 2 - p[::-1][0],
+    "shapes": lambda p: jnp.sum(jnp.outer(p, p) * jnp.eye(4)) + jnp.trace(jnp.diag(p)),
+    "clip": lambda p: jnp.sum(jnp.clip(p, 0.1, 0.6) ** 2 + jnp.minimum(p, 0.3)),
+    "top two": lambda p: jax.lax.top_k(p, 2)[0] @ jnp.array([2.0, 1.0]),
+    "softmax": lambda p: p @ jax.nn.softmax(2 * p) + jnp.log1p(p[0]) + jnp.expm1(p[1]),
+    "sigmoid": lambda p: jnp.sum(p * jax.nn.sigmoid(4 * p)) + jax.nn.silu(p[0]),
+    "variance": lambda p: jnp.var(p) + jnp.mean(p**3),
+    "HPG": hpg_generator(K),
+}
+ALL = MORE | {name: F(K) for name, (F, _) in CONVEX.items()}
+ALL |= {name: F(K) for name, F in OTHERS.items()}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_expression_has_the_values_of_its_function(name):
+    points = np.random.default_rng(0).dirichlet(np.ones(K), 40)
+    with jax.enable_x64(True):
+        expected = jax.vmap(ALL[name])(jnp.asarray(points))
+    reading = read(ALL[name], K)
+    for root in (reading.root, collected(reading.graph, reading.root)):
+        np.testing.assert_allclose(floats.values(root, points), expected, rtol=1e-9, atol=1e-12)

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from pgeom.models.dense import DenseModel
+from pgeom.models.dense import Dense, DenseModel
 from pgeom.models.dropout import draw_masks, kept_scale, masked_relu
 from pgeom.types import AnyArray
 
@@ -67,11 +67,11 @@ class ConvolutionalLayers(nn.Module):
         for width in self.channels:
             rows = patches(images)
             # of one matrix: XLA multiplies arrays of four dimensions a third slower
-            flat = nn.relu(nn.Dense(width)(rows.reshape(-1, rows.shape[-1])))
+            flat = nn.relu(Dense(width)(rows.reshape(-1, rows.shape[-1])))
             images = flat.reshape(*rows.shape[:-1], width)
-        features = nn.Dense(self.hidden)(images.reshape(n, -1))
+        features = Dense(self.hidden)(images.reshape(n, -1))
         mask = None if masks is None else masks[0]
-        return nn.Dense(self.classes)(masked_relu(features, mask, self.scale))
+        return Dense(self.classes)(masked_relu(features, mask, self.scale))
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ class Dense(nn.Module):
     @nn.compact
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n width"]:
         kernel = self.param("kernel", nn.initializers.zeros, (x.shape[1], self.width))
-        bias = self.param("bias", nn.initializers.zeros, (1, self.width))
-        return x @ kernel + jnp.ones((x.shape[0], 1), x.dtype) @ bias
+        bias = self.param("bias", nn.initializers.zeros, (self.width,))
+        return x @ kernel + jnp.ones((x.shape[0], 1), x.dtype) @ bias[None]
 
 
 class DenseModel(ABC):

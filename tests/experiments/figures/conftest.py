@@ -12,6 +12,8 @@ from experiments.engine.results import TestLogits
 from experiments.figures.legend import legend
 from experiments.report.gather import Results
 from experiments.report.paper_figures import FIGURES
+from experiments.tables.recovery import Displacement
+from experiments.tables.regrets import CLEAN, RAW, SCALED, SCORES
 from pgeom.losses.catalogue import GENERAL, LOSSES
 
 SEEDS = 3
@@ -22,6 +24,7 @@ MODULES = [
     "noise",
     "noise_details",
     "overview",
+    "regret_curves",
     "reliability_diagrams",
     "studies",
 ]
@@ -54,6 +57,22 @@ def make_runs(dataset, regimes, losses, rng):
     return frame
 
 
+def make_regrets(losses, rng):
+    """One row per run, posterior and forecast, with the regret by every score."""
+    rows = [
+        {
+            **{"size": size, "regime": "clean", "loss": loss.name, "label": loss.label},
+            **{"seed": seed, "posterior": CLEAN, "forecast": forecast, "distance": 0.1},
+            **{score: rng.uniform(0.001, 1) for score in SCORES},
+        }
+        for size in (100, 200)
+        for loss in losses
+        for seed in range(SEEDS)
+        for forecast in (RAW, SCALED)
+    ]
+    return pd.DataFrame(rows)
+
+
 def make_logits(dataset, regime, losses, rng, K=10, n=60):
     labels = np.tile(np.arange(n) % K, (SEEDS, 1))
     logits = {loss.name: 3 * rng.normal(size=(SEEDS, n, K)) for loss in losses}
@@ -83,6 +102,9 @@ def every_loss():
         ablation=ablated.assign(place=ablated["dataset"] + ", " + ablated["regime"]),
         rate_counts=counts,
         runtime=clean,
+        regrets=make_regrets(general, rng),
+        regret_legend=legend(general),
+        displacement=Displacement(0.2, 0.01, 0.02),
         noisiest=make_logits("digits", "symmetric-40", general, rng),
         tail=make_logits("long-tail", "long-tail-30", losses, rng),
         tail_counts=[*range(100, 0, -10)],

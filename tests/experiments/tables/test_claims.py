@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments import ablation
-from experiments.robustness import ATTACKS, NATURAL
+from experiments.engine.sensitivity import ATTACKS, NATURAL
 from experiments.tables import claims as paper
 from experiments.tables.claim_verdicts import check_claims, claims_table
 from experiments.tables.claims import ABLATION, CLAIMS, PROBES, PROTOCOL, Claim

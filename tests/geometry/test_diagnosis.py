@@ -214,9 +214,7 @@ class Dent:
         return jnp.sum(p**2) + 0.3 * jnp.sum(p**3) + bump
 
 
-@pytest.mark.parametrize(
-    ("K", "width", "least"), [(3, 0.03, 20), (3, 0.02, 20), (3, 0.01, 20), (10, 0.05, 19)]
-)
+@pytest.mark.parametrize(("K", "width", "least"), [(3, 0.01, 20), (10, 0.05, 19)])
 def test_dents_are_found(K, width, least):
     draws = np.random.default_rng([K, 1])
     dents = [Dent(np.float64(width), draws.dirichlet(np.ones(K))) for _ in range(20)]

@@ -14,6 +14,8 @@ from pathlib import Path
 from flint import arb, arb_series, ctx, fmpq, fmpq_mat
 
 STEPS, ZERO, ONE, INF, NAN = 3_000, fmpq(0), fmpq(1), arb.pos_inf(), arb.nan()
+LOW, TOP = {"mono": -(10**6), "ramp": 2, "lse": 0}, {"mono": 10**6, "ramp": 10**6}
+FUNCTIONS = dict.fromkeys(("exp", "log", "sin", "cos", "xlogx"), (1, 0))
 
 
 def need(condition, what):
@@ -22,6 +24,7 @@ def need(condition, what):
 
 
 def exact(number):
+    need({*str(number)} <= {*"-/0123456789"} and len(str(number)) < 8000, "a numeral")
     return fmpq(*Fraction(number).as_integer_ratio())
 
 
@@ -47,15 +50,20 @@ def at_least(L, m):
 
 
 class Expression:
-    """F as rows [operation, arguments, constants], the last one of which is F."""
-
-    def __init__(self, K, rows):
+    def __init__(self, K, rows):  # [operation, arguments, constants], the last one of which is F
+        need(type(K) is int and K >= 2, "the number of classes")
         self.K, self.corners, self.rows, self.forms = K, [{k: ONE} for k in range(K)], [], []
         self.lines, self.strict = [], []  # what w·p a row depends on; F strictly convex if v·d ≠ 0
         for op, args, data in rows:
-            need(all(0 <= j < len(self.rows) for j in args), "the order of the rows")
+            need(all(type(j) is int and 0 <= j < len(self.rows) for j in args), "earlier rows")
             data, lines = [exact(x) for x in data], {w for j in args for w in self.lines[j]}
-            need(len(data) == K if op == "affine" else op != "ramp" or data[0] in (2, 3, 4), op)
+            n, free = len(args), op in ("affine", "quadratic")
+            sizes = {"affine": (0, K), "lin": (n, n + 1), "quadratic": (n, n * n), "max": (n, 0)}
+            sizes |= {"mono": (n, n), "lse": (n, n), "ramp": (1, 1), **FUNCTIONS}
+            need((n, len(data)) == sizes.get(op) and (n or op == "affine"), f"the size of {op}")
+            fine = (x != 0 and LOW.get(op, x) <= x <= TOP.get(op, x) for x in data[op == "lin" :])
+            symmetric = (data[k * n : k * n + n] == data[k::n] for k in range(n))
+            need(all(symmetric if free else fine), f"the constants of {op}")
             if op == "affine" and min(data) < max(data):
                 w = tuple((x - min(data)) / (max(data) - min(data)) for x in data)
                 lines = {min(w, tuple(1 - x for x in w))}
@@ -68,12 +76,16 @@ class Expression:
             return known[i]
         op, args, data = self.rows[i]
         xs = [self.series(j, points, d, known) for j in args]
+        if op in ("max", "ramp"):
+            xs += [arb_series([0])] * (op == "ramp")
+            able = [x for x in xs if not any(x[0] < y[0] for y in xs)]
+            xs, data = able if len(able) == 1 else [arb_series([NAN] * 3)], data or [ONE]
         if op == "affine":
             ends = [dot(data, p) for p in points]
             value = arb_series([arb(min(ends)).union(arb(max(ends))), arb(dot(data, d))])
         elif op == "lin":
             value = data[0] + sum(x * c for c, x in zip(data[1:], xs, strict=True))
-        elif op == "mono":
+        elif op in ("mono", "max", "ramp"):
             value = arb_series([1])
             for x, r in zip(xs, data, strict=True):
                 value *= x ** int(r) if r.q == 1 else (x.log() * r).exp()
@@ -81,12 +93,7 @@ class Expression:
             value = sum(x * y * q for (x, y), q in zip(product(xs, xs), data, strict=True))
         elif op == "lse":
             value = sum((x.exp() * c for c, x in zip(data, xs, strict=True)), arb_series([0])).log()
-        elif op in ("max", "ramp"):
-            xs += [arb_series([0])] * (op == "ramp")
-            able = [x for x in xs if not any(x[0] < y[0] for y in xs)]
-            value = (able[0] if len(able) == 1 else arb_series([NAN] * 3)) ** int(*data or [1])
         else:
-            need(op in ("exp", "log", "sin", "cos", "xlogx"), f"the operation {op}")
             value = xs[0] * xs[0].log() if op == "xlogx" else getattr(xs[0], op)()
         return known.setdefault(i, value)
 
@@ -98,19 +105,19 @@ class Expression:
 
     def least(self, c, i, points, d):
         op, args, data = self.rows[i]  # from below: the second derivative of c·x along d
-        forms = [self.forms[j] for j in args]
+        forms, r = [self.forms[j] for j in args], data[0] if data else fmpq(op == "xlogx")
         soft = op == "lse" and data == [1, 1] and all(forms)  # log(1 + e^x), but for an affine term
-        form = [x - y for x, y in zip(*forms, strict=True)] if soft else forms[len(forms) - 1 :][0]
-        ends = [dot(form, p) for p in points] if form and (soft or len(args) == 1) else [-1]
-        if not (soft or op == "ramp" or (op in ("mono", "log", "xlogx") and min(ends) >= 0)):
+        form = [x - y for x, y in zip(*forms, strict=True)] if soft else forms[0]
+        ends = [dot(form, p) for p in points] if form and (soft or len(args) == 1) else []
+        whole = op == "mono" and r.q == 1 and r >= 2  # f″ is monotone on either side of 0
+        inside = op in ("mono", "log", "xlogx") and self.positive(args[0])
+        if not (ends and (soft or whole or op == "ramp" or inside)):
             return (2 * c * self.series(i, points, d, {})[2]).lower()
-        r = data[0] if data else fmpq(op == "xlogx")  # f″ is monotone, on either side of 0 if soft
-        need(soft or (r.q == 1 and r >= 2) or (op != "ramp" and self.positive(args[0])), "a domain")
         factor = {"log": -c, "xlogx": c, "lse": c}.get(op, c * r * (r - 1)) * dot(form, d) ** 2
-        zero = INF if r < 2 else arb(r == 2 and op == "mono")
-        bends = [factor * (zero if x <= 0 else arb(x) ** arb(r - 2)) for x in ends]
+        ends += [ZERO] * (min(ends) < 0 < max(ends))
+        zero, e = INF if r < 2 else arb(0), int(r - 2) if whole else arb(r - 2)
+        bends = [factor * (arb(x) ** e if whole or x > 0 else zero) for x in ends]
         if soft:
-            ends += [ZERO] * (min(ends) < 0 < max(ends))
             bends = [factor / (2 + arb(x).exp() + arb(-x).exp()) for x in ends]
         return NAN if any(x.is_nan() for x in bends) else min(x.lower() for x in bends)
 
@@ -164,8 +171,7 @@ class Expression:
         if rule in ("quadratic", "length", "hessian"):
             return getattr(self, rule)(c, i, cell)
         if rule != "sum":
-            self.compose(1 if c > 0 else -1, i, proof, strictly)
-            return L
+            return self.compose(1 if c > 0 else -1, i, proof, strictly) or L
         op, args, data = self.rows[i]
         terms = list(zip(data[1:], args, strict=True)) if op == "lin" else [(ONE, i)]
         taken = sorted(t for part in proof["parts"] for t in part["terms"])
@@ -180,17 +186,11 @@ class Expression:
         rule, (op, args, data) = proof["rule"], self.rows[i]
         if rule == "compose":
             r = data[0] if op == "mono" else ONE
-            need(
-                len(args) == 1 and (op in ("exp", "ramp") or self.positive(args[0])),
-                rule,
-            )
-            need(
-                {"exp": 1, "ramp": 1, "log": -1}.get(op, r * (r - 1)) * sign > 0,
-                rule,
-            )
+            need(len(args) == 1 and (op in ("exp", "ramp") or self.positive(args[0])), rule)
+            need({"exp": 1, "ramp": 1, "log": -1}.get(op, r * (r - 1)) * sign > 0, rule)
             sign = sign if r > 0 else -sign
         elif rule != "affine":
-            need(rule in ("max", "lse") and sign > 0 and min(data, default=1) > 0, rule)
+            need(rule in ("max", "lse") and sign > 0, rule)
             forms = [self.forms[j] for j in args if self.forms[j] and op == "lse" and strictly]
             self.strict += [[x - y for x, y in zip(f, forms[0], strict=True)] for f in forms]
         need(rule in ("compose", op), rule)
@@ -220,7 +220,7 @@ def verify(file):
         if (evidence := file["evidence"][name]) is not None:
             F.cover(sign, evidence, F.corners, evidence["cover"])
             bounds[name] = sign * exact(evidence["bound"])
-        need(bounds.get(name) == (evidence and exact(file[name])), f"the bound {name}")
+        need(str(bounds.get(name)) == str(file[name]), f"the bound {name}")
     if file["segment"] is not None:
         p, q = ({k: exact(x) for k, x in enumerate(point)} for point in file["segment"])
         inside = all(min(x.values()) > 0 and sum(x.values()) == 1 and len(x) == F.K for x in (p, q))

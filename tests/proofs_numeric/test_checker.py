@@ -161,6 +161,115 @@ TAMPERED = [
 ]
 
 
+UNITS = [["affine", [], [int(j == k) for j in range(3)]] for k in range(3)]
+INSIDE = [["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"]]
+RIDGE = {"rule": "sum", "parts": [{"terms": [0], "proof": {"rule": "ridge"}}]}
+
+
+def whole(*parts):
+    """A proof of a sum, term by term."""
+    return {"rule": "sum", "parts": [{"terms": [t], "proof": p} for t, p in enumerate(parts)]}
+
+
+def forged(nodes, proof=None, *, bound=0, segment=None, upper=None, **claims):
+    """A certificate made by hand."""
+    below = proof and {"bound": str(bound), "proof": proof, "cover": {}}
+    verdict = "disproved" if segment else "proved" if proof else "unknown"
+    file = {
+        "format": "pgeom certificate 1",
+        "K": 3,
+        "nodes": nodes,
+        "convex": verdict,
+        "strictly_convex": verdict if segment or Fraction(bound) > 0 else "unknown",
+        "m_tangent": proof and str(bound),
+        "M_tangent": upper and upper["bound"].removeprefix("-"),
+        "evidence": {"m_tangent": below, "M_tangent": upper},
+        "segment": segment,
+    }
+    return seal(file | claims)
+
+
+def product(*Q):
+    return [*UNITS[:2], ["quadratic", [0, 1], list(Q)]]
+
+
+def squares(**changes):
+    row = ["quadratic", [0, 1, 2], [1, 0, 0, 0, 1, 0, 0, 0, 1]]
+    return forged([*UNITS, row], {"rule": "quadratic"}, bound=2, **changes)
+
+
+def row(op, data, rule, *affine, segment=None):
+    """An operation on affine functions, and a proof by one rule."""
+    rows = [["affine", [], form] for form in affine]
+    parts = [{"rule": "affine"} for _ in affine] if rule in ("max", "lse", "compose") else []
+    proof = {"rule": rule, "parts": parts} if parts else {"rule": rule}
+    nodes = [*rows, [op, list(range(len(rows))), data]]
+    return forged(nodes, None if segment else proof, segment=segment)
+
+
+STEEP = {"bound": "-1", "proof": RIDGE, "cover": {"bends": ["-1"]}}
+ROOTS = [[["mono", [k], ["1/2"]], ["log", [3 + 2 * k], []]] for k in range(3)]
+NOTHING = [*UNITS, *(r for pair in ROOTS for r in pair), ["lin", [4, 6, 8], [0, 0, 0, 0]]]
+HOLLOW = whole(*[{"rule": "compose", "parts": [{"rule": "ridge"}]}] * 3)
+LENGTH = [*UNITS, squares()["nodes"][-1], ["exp", [0], []], ["mono", [3, 4], ["1/2"]]]
+FORGED = {
+    "a matrix above its diagonal": forged(product(1, 10, 0, 1), {"rule": "quadratic"}),
+    "the same, disproved": forged(product(1, 10, 0, 1), segment=INSIDE),
+    "a falling matrix": forged(product(1, -10, 0, 1), {"rule": "quadratic"}, bound="1/100"),
+    "M without evidence": squares(M_tangent="1/1000"),
+    "m without evidence": forged(squares()["nodes"], m_tangent="1000"),
+    "evidence without m": squares(m_tangent=None),
+    "a ramp of two": row("ramp", [2], "ridge", [1, 0, 0], [-1, -1, -1]),
+    "a power of a maximum": row("max", [3], "max", [0, -1, 0]),
+    "a power of a maximum, disproved": row("max", [3], "max", [0, -1, 0], segment=INSIDE),
+    "a power of a logarithm": forged(
+        [UNITS[0], ["log", [0], ["3"]], ["mono", [0], [2]], ["lin", [1, 2], [0, 1, 1]]],
+        {"rule": "sum", "parts": [{"terms": [0, 1], "proof": {"rule": "ridge"}}]},
+    ),
+    "a power of x log x": forged([UNITS[0], ["xlogx", [0], ["3"]]], upper=STEEP),
+    "nothing, strictly": forged(NOTHING, HOLLOW, strictly_convex="proved"),
+    "a root of two": forged(LENGTH, {"rule": "length"}, bound="1/4"),
+    "K is a truth value": forged(
+        [["affine", [], [1]], ["mono", [0], [2]]], {"rule": "ridge"}, bound=99, K=True
+    ),
+    "one class": forged([["affine", [], [1]]], {"rule": "affine"}, bound=99, K=1),
+    "a root of a ramp": row("ramp", ["3/2"], "ridge", [1, -1, 0]),
+    "a negative weight": row("lse", [2, -1], "lse", [1, 0, 0], [0, 1, 0]),
+    "an argument that is true": forged(
+        [*UNITS[:2], ["mono", [True], [2]]], {"rule": "ridge"}, bound=0
+    ),
+    "a sum of too few": row("lin", [0, 1, 1], "sum", [1, 0, 0]),
+}
+NUMERALS = ("1e100000000", "1_0", " 1", "0.5", "1/0", "9" * 9000, 1.0, True, None, "١")
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_made_certificates_are_refused(name):
+    with pytest.raises(ArithmeticError):
+        checker.verify(FORGED[name])
+
+
+@pytest.mark.parametrize("numeral", NUMERALS)
+def test_numbers_are_plain_fractions(numeral):
+    with pytest.raises(ArithmeticError):
+        checker.verify(row("mono", [numeral], "ridge", [1, 0, 0]))
+
+
+@pytest.mark.parametrize("power", ("1" + "0" * 9, "-1" + "0" * 3000))
+def test_powers_are_of_moderate_size(power):
+    with pytest.raises(ArithmeticError):
+        checker.verify(row("mono", [power], "ridge", [1, 0, 0]))
+
+
+def test_what_is_made_by_hand_is_verified_if_it_is_right():
+    assert "convex proved" in checker.verify(forged(product(1, 1, 1, 1), {"rule": "quadratic"}))
+    assert checker.verify(squares()).endswith("m ≥ 2, M ≤ None")
+    assert "convex proved" in checker.verify(row("mono", [3], "ridge", [1, 0, 0]))
+    assert "convex proved" in checker.verify(row("ramp", ["5/2"], "ridge", [1, -1, 0]))
+    assert "convex proved" in checker.verify(row("mono", [4], "ridge", [1, -1, 0]))
+    assert "convex proved" in checker.verify(row("lse", [2, 1], "lse", [1, 0, 0], [0, 1, 0]))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_certificates_are_verified(documents, name):
     words = checker.verify(documents[name])

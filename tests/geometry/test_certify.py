@@ -16,6 +16,7 @@ from proofs_numeric import checker
 from tests.geometry.certified import CONVEX, OTHERS, UNKNOWN
 
 CLASSES = (5,)
+BYTES = jnp.uint8
 FEW = ("squares", "norm", "quadratic", "Huber")
 
 
@@ -109,6 +110,117 @@ def test_without_python_flint_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "flint", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'pgeom\[certify\]'"):
         pgeom.certify(lambda p: jnp.sum(p**2), 3)
+
+
+def squares(p):
+    return jnp.sum(p**2)
+
+
+def half_log(p):
+    return jnp.log(p[0] - 0.5)
+
+
+UNDEFINED = {  # somewhere inside the simplex, though not in every simplification
+    "is not a number": lambda p: jnp.where(jnp.isnan(half_log(p)), -squares(p), squares(p)),
+    "equals itself": lambda p: jnp.where(
+        jnp.sqrt(p[0] - 0.5) == jnp.sqrt(p[0] - 0.5), squares(p), 2 * squares(p) + 5
+    ),
+    "square of a root": lambda p: squares(p) + jnp.sqrt(p[0] - 0.5) ** 2,
+    "exp of log": lambda p: squares(p) + jnp.exp(2 * half_log(p)),
+    "cube of a root": lambda p: squares(p) + ((p[0] - 0.5) ** (1 / 3)) ** 3,
+    "nothing of a log": lambda p: squares(p) + 0 * half_log(p),
+    "log1p less itself": lambda p: squares(p) + jnp.log1p(p[0] - 1.5) - jnp.log1p(p[0] - 1.5),
+    "inverse root": lambda p: squares(p) + 0 * jax.lax.rsqrt(p[0] - 0.5),
+    "quotient": lambda p: squares(p) + (p[0] - 0.5) / (p[0] - 0.5),
+    "inverse": lambda p: squares(p) + 0 * (p[0] - 0.5) ** -1,
+    "variable exponent": lambda p: squares(p) + 0 * (p[0] - 0.5) ** p[1],
+    "log of an inner root": lambda p: squares(p) + 0 * jnp.log(1 + jnp.sqrt(p[0] - 0.5)),
+    "infinite at a vertex": lambda p: jnp.where(
+        jnp.isnan(jnp.log(p[0]) - jnp.log(p[1])), -1.0, squares(p)
+    ),
+    "is infinite": lambda p: jnp.where(jnp.log(p[0]) == -jnp.inf, -1.0, squares(p)),
+}
+KEY = jax.random.key(0)
+UNREAD = {
+    "window": lambda p: (
+        squares(p)
+        - 10
+        * jnp.sum(jax.lax.reduce_window(p, 0.0, lambda a, b: jnp.hypot(a, b), (3,), (1,), "SAME"))
+    ),
+    "first window": lambda p: (
+        squares(p)
+        - jax.lax.reduce_window(p, 0.0, lambda a, b: jnp.sqrt(a * a + b), (3,), (1,), "VALID")[0]
+    ),
+    "random": lambda p: squares(p) + p @ jax.random.normal(jax.random.key(0), 3),
+    "random by a constant": lambda p: squares(p) + jax.random.uniform(KEY),
+    "loop": lambda p: jax.lax.fori_loop(0, 3, lambda i, x: x + p[i] ** 2, 0.0),
+    "integers of a face": lambda p: squares(p) * -jnp.where(p[0] > 0, 1, 2),
+    "complex": lambda p: jnp.abs(1j) * squares(p),
+    "condition of conditions": lambda p: jnp.where((p[0] > 0.5) == (p[1] > 0.5), 1.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", UNDEFINED | UNREAD)
+def test_what_is_undefined_or_unread_is_refused(name):
+    found = pgeom.certify((UNDEFINED | UNREAD)[name], 3)
+    assert (found.convex, found.strictly_convex) == ("unknown", "unknown")
+    assert (found.m_tangent, found.M_tangent) == (None, None)
+    assert found.reason.startswith("F uses ") and "\n" not in found.reason
+    check(found)
+
+
+WEIGHTED = {  # Σ w p², with w in the arithmetic of its type
+    "products wrap": (lambda: jnp.full(3, 100, jnp.int8) * jnp.int8(2), (-56, -56, -56)),
+    "differences wrap": (lambda: jnp.arange(3, dtype=BYTES) - BYTES(1), (255, 0, 1)),
+    "conversions wrap": (lambda: (jnp.arange(3) - 2).astype(BYTES), (254, 255, 0)),
+    "negatives wrap": (lambda: -jnp.arange(1, 4, dtype=BYTES), (255, 254, 253)),
+    "powers wrap": (lambda: jnp.full(3, 10, jnp.int32) ** 10, (1410065408,) * 3),
+    "bits": (lambda: ~jnp.arange(3), (-1, -2, -3)),
+    "sum": (lambda: jnp.sum(jnp.arange(3)), (3, 3, 3)),
+    "inner product": (lambda: jnp.arange(3) @ jnp.arange(3), (5, 5, 5)),
+    "cumulative sum": (lambda: jnp.cumsum(jnp.arange(1, 4)), (1, 3, 6)),
+    "maximum": (lambda: jnp.max(jnp.arange(3)), (2, 2, 2)),
+    "empty product": (lambda: jnp.prod(jnp.ones(0)), (1, 1, 1)),
+    "empty sum": (lambda: 4 - jnp.sum(jnp.ones(0)), (4, 4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_integers_are_those_of_their_type(name):
+    weights, expected = WEIGHTED[name]
+    found = pgeom.certify(lambda p: jnp.sum(weights().astype(p.dtype) * p**2), 3)
+    basis = tangent_basis(3)
+    curvatures = np.linalg.eigvalsh(2 * basis.T @ np.diag(expected) @ basis)
+    assert found.convex == ("proved" if curvatures[0] > 0 else "disproved")
+    assert float(found.M_tangent) == pytest.approx(curvatures[-1], rel=1e-3)
+    if found.convex == "proved":
+        assert float(found.m_tangent) == pytest.approx(curvatures[0], rel=1e-3)
+    check(found)
+
+
+VERIFIED = {
+    "product of none": (lambda p: squares(p) * jnp.prod(p[3:]), "proved"),
+    "chosen by a number": (
+        lambda p: jax.lax.select_n(jnp.int32(1), -squares(p), squares(p)),
+        "proved",
+    ),
+    "barrier": (lambda p: squares(jax.lax.optimization_barrier((0 * p, p))[1]), "proved"),
+    "ramp to the 2.5": (lambda p: squares(p) + jnp.maximum(p[0] - 0.3, 0) ** 2.5, "proved"),
+    "ramp to the fifth": (lambda p: squares(p) + jnp.maximum(p[0] - 0.3, 0) ** 5, "proved"),
+    "falling ramp": (lambda p: squares(p) - 9 * jnp.maximum(p[0] - 0.3, 0) ** 2.5, "disproved"),
+    "cubes beyond zero": (lambda p: jnp.sum((p - 0.01) ** 3), "disproved"),
+    "fourth power beyond zero": (lambda p: squares(p) + (p[0] - 0.01) ** 4, "proved"),
+    "semidefinite root": (lambda p: squares(p) + 0 * jnp.sqrt(jnp.var(p)), "proved"),
+    "negative denominator": (lambda p: squares(p) + 1 / (p[0] - 2) / 9, "proved"),
+}
+
+
+@pytest.mark.parametrize("name", VERIFIED)
+def test_verdicts_are_those_of_the_checker(name):
+    F, convex = VERIFIED[name]
+    found = pgeom.certify(F, 3)
+    assert found.convex == convex
+    check(found)
 
 
 @pytest.mark.parametrize("K", (1, 0, 2.5))

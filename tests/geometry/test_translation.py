@@ -24,6 +24,9 @@ MORE = {
     "softmax": lambda p: p @ jax.nn.softmax(2 * p) + jnp.log1p(p[0]) + jnp.expm1(p[1]),
     "sigmoid": lambda p: jnp.sum(p * jax.nn.sigmoid(4 * p)) + jax.nn.silu(p[0]),
     "variance": lambda p: jnp.var(p) + jnp.mean(p**3),
+    "reshaped": lambda p: (
+        jax.lax.reshape(jnp.outer(p, p**2), (16,), dimensions=(1, 0)) @ jnp.arange(16.0)
+    ),
     "HPG": hpg_generator(K),
 }
 ALL = MORE | {name: F(K) for name, (F, _) in CONVEX.items()}

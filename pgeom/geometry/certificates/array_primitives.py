@@ -1,5 +1,6 @@
 """JAX's primitives that move, combine or compare the elements of arrays of expressions."""
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
@@ -16,7 +17,7 @@ from pgeom.geometry.certificates.primitives import (
     negation,
     real,
 )
-from pgeom.geometry.certificates.selects import Unreadable, lift
+from pgeom.geometry.certificates.selects import TRUTH, Unreadable, lift
 from pgeom.geometry.certificates.sorting import ascending, largest
 
 Rule = Callable[[Arithmetic, list[np.ndarray], dict[str, Any], Any], Any]
@@ -36,6 +37,11 @@ def _broadcast(do, args, params, aval):
     for axis, size in zip(params["broadcast_dimensions"], args[0].shape, strict=True):
         shape[axis] = size
     return np.broadcast_to(args[0].reshape(shape), aval.shape)
+
+
+def _reshape(do, args, params, aval):
+    order = params["dimensions"] or range(args[0].ndim)
+    return np.transpose(args[0], order).reshape(aval.shape)
 
 
 def _slice(do, args, params, aval):
@@ -66,9 +72,7 @@ def _gather(do, args, params, aval):
     if how.collapsed_slice_dims != (axis,) or rest != sizes or params["slice_sizes"][axis] != 1:
         raise NotImplementedError
     places = np.asarray(indices[..., 0], dtype=np.int64)
-    if places.size and (places.min() < 0 or places.max() >= array.shape[axis]):
-        raise NotImplementedError
-    if rest:
+    if rest or (places.size and (places.min() < 0 or places.max() >= array.shape[axis])):
         raise NotImplementedError
     return np.take(array, places, axis=axis).reshape(aval.shape)
 
@@ -87,17 +91,13 @@ def _iota(do, args, params, aval):
     shape = [1] * len(aval.shape)
     shape[params["dimension"]] = -1
     counts = np.arange(aval.shape[params["dimension"]]).reshape(shape)
-    whole = elementwise(int, np.broadcast_to(counts, aval.shape))
-    return whole if np.issubdtype(aval.dtype, np.integer) else _as_floats(do, whole)
+    return _as_floats(do, elementwise(int, np.broadcast_to(counts, aval.shape)))
 
 
 def _convert(do, args, params, aval):
-    if aval.dtype in (np.float32, np.float64):
-        return _as_floats(do, args[0])
-    if is_concrete(args[0]):
-        kind = bool if aval.dtype == np.bool_ else int
-        return elementwise(kind, args[0])
-    raise NotImplementedError
+    if aval.dtype not in (np.float32, np.float64):
+        raise NotImplementedError
+    return _as_floats(do, args[0])
 
 
 def _as_floats(do, array):
@@ -125,10 +125,11 @@ def fold(do: Arithmetic, name: str, elements: list) -> Any:
     if name in at_once and elements and all(isinstance(x, Node) for x in elements):
         return at_once[name](*elements)
     if not elements:
-        return do.g.const(0)
+        of_none = {"add": do.g.const(0), "mul": do.g.const(1), "max": -math.inf, "min": math.inf}
+        return of_none[name]
     result = elements[0]
     for x in elements[1:]:
-        result = lift(do.binary[name], result, x)
+        result = do.combine(name, result, x)
     return result
 
 
@@ -168,24 +169,18 @@ def _inner(do: Arithmetic, x: np.ndarray, y: np.ndarray) -> Any:
         if constant and all(isinstance(z, Node) for z in b):
             pairs = zip(a, b, strict=True)
             return do.g.lin(Fraction(0), [(c.data[0], z) for c, z in pairs])
-    products = [lift(do.binary["mul"], a, b) for a, b in zip(x, y, strict=True)]
+    products = [do.combine("mul", a, b) for a, b in zip(x, y, strict=True)]
     return fold(do, "add", products)
 
 
 def _compare(name: str) -> Rule:
     def rule(do, args, params, aval):
         def one(x, y):
-            if isinstance(x, (bool, int)) and isinstance(y, (bool, int)):
-                return bool(getattr(np, NUMPY[name])(x, y))
-            return lift(lambda a, b: do.choices.compare(name, real(a, do.g), real(b, do.g)), x, y)
+            return lift(lambda a, b: do.choices.compare(name, a, b), real(x, do.g), real(y, do.g))
 
         return elementwise(one, *args)
 
     return rule
-
-
-NUMPY = {"gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal"}
-NUMPY |= {"eq": "equal", "ne": "not_equal"}
 
 
 def _select(do, args, params, aval):
@@ -200,14 +195,25 @@ def _integer_power(do, args, params, aval):
     def one(x):
         if isinstance(x, float):
             return Unreadable("`integer_pow` of an infinite constant")
-        return do.g.power(real(x, do.g), exponent)
+        return do.power(x, exponent, "integer_pow")
 
     return elementwise(lambda x: lift(one, x), args[0])
 
 
+def _logical(f: Callable[..., Any]) -> Rule:
+    """Of truth values; of integers, `and`, `or` and `not` act on their bits."""
+
+    def rule(do, args, params, aval):
+        if aval.dtype != np.bool_:
+            raise NotImplementedError
+        return elementwise(lambda *xs: lift(f, *xs), *args)
+
+    return rule
+
+
 RULES: dict[str, Rule] = {
     "broadcast_in_dim": _broadcast,
-    "reshape": lambda do, args, params, aval: args[0].reshape(aval.shape),
+    "reshape": _reshape,
     "squeeze": lambda do, args, params, aval: args[0].reshape(aval.shape),
     "expand_dims": lambda do, args, params, aval: args[0].reshape(aval.shape),
     "transpose": lambda do, args, params, aval: np.transpose(args[0], params["permutation"]),
@@ -227,19 +233,16 @@ RULES: dict[str, Rule] = {
     "dot_general": _dot,
     "select_n": _select,
     "clamp": lambda do, args, params, aval: elementwise(
-        lambda low, x, high: lift(
-            lambda a, b, c: do.binary["min"](do.binary["max"](b, a), c), low, x, high
-        ),
-        *args,
+        lambda low, x, high: do.combine("min", do.combine("max", x, low), high), *args
     ),
     "integer_pow": _integer_power,
     "is_finite": lambda do, args, params, aval: elementwise(
-        lambda x: lift(lambda y: do.is_finite(real(y, do.g)), x), args[0]
+        lambda x: lift(do.is_finite, real(x, do.g)), args[0]
     ),
     "sort": ascending,
     "top_k": largest,
-    "and": lambda do, args, params, aval: elementwise(lambda *x: lift(conjunction, *x), *args),
-    "or": lambda do, args, params, aval: elementwise(lambda *x: lift(disjunction, *x), *args),
-    "not": lambda do, args, params, aval: elementwise(lambda x: lift(negation, x), args[0]),
-    **{name: _compare(name) for name in NUMPY},
+    "and": _logical(conjunction),
+    "or": _logical(disjunction),
+    "not": _logical(negation),
+    **{name: _compare(name) for name in TRUTH},
 }

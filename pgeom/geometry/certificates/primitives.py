@@ -16,7 +16,7 @@ import numpy as np
 from pgeom.geometry.certificates.algebra import Graph
 from pgeom.geometry.certificates.expression import ONE, ZERO, Node, is_rational
 from pgeom.geometry.certificates.ranges import Ranges
-from pgeom.geometry.certificates.selects import Choices, Condition, Unreadable
+from pgeom.geometry.certificates.selects import Choices, Condition, Unreadable, lift
 
 HALF = Fraction(1, 2)
 SIMPLE = 100  # the largest denominator of an exponent that stands for its nearest float
@@ -34,9 +34,9 @@ class Arithmetic:
             "exp2": lambda x: g.exp(g.mul(g.log(g.const(2)), x)),
             "expm1": lambda x: g.lin(-ONE, [(ONE, g.exp(x))]),
             "log": self._log,
-            "log1p": lambda x: self._log(g.lin(ONE, [(ONE, x)])),
-            "sqrt": lambda x: g.power(x, HALF),
-            "rsqrt": lambda x: g.power(x, -HALF),
+            "log1p": lambda x: self._log(g.lin(ONE, [(ONE, x)]), "log1p"),
+            "sqrt": lambda x: self.power(x, HALF, "sqrt"),
+            "rsqrt": lambda x: self.power(x, -HALF, "rsqrt"),
             "cbrt": self._cube_root,
             "square": lambda x: g.power(x, 2),
             "abs": g.absolute,
@@ -62,6 +62,14 @@ class Arithmetic:
         }
 
     def apply(self, name: str, x: Any) -> Any:
+        """An operation on one element."""
+        return lift(lambda y: self._apply(name, y), real(x, self.g))
+
+    def combine(self, name: str, x: Any, y: Any) -> Any:
+        """An operation on two elements."""
+        return lift(self.binary[name], real(x, self.g), real(y, self.g))
+
+    def _apply(self, name: str, x: Any) -> Any:
         if isinstance(x, float):
             limits = {"neg": -x, "exp": x if x > 0 else 0, "abs": math.inf, "log": x}
             value = limits.get(name, math.nan)
@@ -98,7 +106,8 @@ class Arithmetic:
             )
         if is_rational(y) and y.data[0] == 0:
             return Unreadable("`div` by zero")
-        return self._product(x, self.g.power(y, -1))
+        inverse = self.power(y, -ONE, "div")
+        return inverse if isinstance(inverse, Unreadable) else self._product(x, inverse)
 
     def _maximum(self, x: Any, y: Any) -> Any:
         if isinstance(x, float) or isinstance(y, float):
@@ -110,11 +119,25 @@ class Arithmetic:
         if isinstance(x, float) or isinstance(y, float):
             return Unreadable("`pow` of an infinite constant")
         if is_rational(y):
-            return self.g.power(x, fraction(y.data[0]))
-        return self.g.exp(self.g.mul(y, self.g.log(x)))
+            return self.power(x, fraction(y.data[0]), "pow")
+        logarithm = self._log(x, "pow")
+        return self.g.exp(self.g.mul(y, logarithm)) if isinstance(logarithm, Node) else logarithm
 
-    def _log(self, x: Node) -> Any:
-        return -math.inf if is_rational(x) and x.data[0] == 0 else self.g.log(x)
+    def _log(self, x: Node, name: str = "log") -> Any:
+        if is_rational(x) and x.data[0] == 0:
+            return -math.inf if name == "log" else Unreadable(f"`{name}` of zero")
+        return self.g.log(x) if self._is_defined(x, -HALF) else outside(name)
+
+    def power(self, x: Node, r: Fraction, name: str) -> Any:
+        """x^r, where that is a real number wherever all p_k are positive."""
+        return self.g.power(x, r) if self._is_defined(x, r) else outside(name)
+
+    def _is_defined(self, x: Node, r: Fraction) -> bool:
+        """Whether x^r is: checked before a simplification may hide it."""
+        whole, ranges = r.denominator == 1, self.choices.ranges
+        if whole and r >= 0:
+            return True
+        return ranges.exceeds_zero(x, r > 0) or (whole and ranges.exceeds_zero(self._negative(x)))
 
     def is_finite(self, x: Any) -> Any:
         if isinstance(x, float) or self.choices.ranges.range(x).finite:
@@ -135,6 +158,10 @@ class Arithmetic:
         if range_.lo > 0 or range_.hi < 0:
             return self.g.const(1 if range_.lo > 0 else -1)
         return Unreadable("`sign` of a number that may be zero")
+
+
+def outside(name: str) -> Unreadable:
+    return Unreadable(f"`{name}` of a number that may be outside its domain")
 
 
 def fraction(r: Fraction) -> Fraction:

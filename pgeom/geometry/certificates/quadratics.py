@@ -8,8 +8,7 @@ from pgeom.geometry.certificates.algebra import Graph
 from pgeom.geometry.certificates.expression import Node, is_affine, reachable, terms
 from pgeom.geometry.certificates.frames import rational
 from pgeom.geometry.certificates.matrices import is_bilinear, quadratic_form, quadratic_matrix
-
-MOST = 30  # classes, up to which √(pᵀQp) is decided exactly
+from pgeom.geometry.certificates.ranges import MOST
 
 
 def collected(graph: Graph, root: Node) -> Node:

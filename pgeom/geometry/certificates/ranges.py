@@ -14,6 +14,9 @@ from pgeom.geometry.certificates.enclosures import Interval, Undefined
 from pgeom.geometry.certificates.expression import Node, constant, factors, is_affine, terms
 from pgeom.geometry.certificates.frames import Cell, extremes
 from pgeom.geometry.certificates.jets import Jets
+from pgeom.geometry.certificates.matrices import is_semidefinite, quadratic_form
+
+MOST = 30  # classes, up to which pᵀQp ≥ 0 is decided exactly
 
 
 class Ranges:
@@ -53,9 +56,21 @@ class Ranges:
             summands = all(self.sign(y) in (0, 1) and c > 0 for c, y in terms(x))
             if summands and (constant(x) > 0 or any(self.positive(y) for _, y in terms(x))):
                 return True
+        if x.op == "exp":
+            return True
         if x.op == "mono" and all(self.positive(y) for y in x.args):
             return True
         return bool(self.range(x).lo > 0)
+
+    def exceeds_zero(self, x: Node, or_equals: bool = False) -> bool:
+        """Whether x > 0, or x ≥ 0, is known wherever all coordinates are positive."""
+        try:
+            if self.positive(x) or (or_equals and self.range(x).lo >= 0):
+                return True
+        except Undefined:
+            return False
+        Q = None if is_affine(x) or self.K > MOST else quadratic_form(x, self.K)
+        return Q is not None and is_semidefinite(Q) and bool(or_equals or Q.det() != 0)
 
     def require_domain(self, x: Node) -> None:
         """Raise `Undefined` unless the node is defined wherever all coordinates are positive."""

@@ -1,15 +1,15 @@
 """Reads the jaxpr of F as an expression: the real function that F denotes.
 
 Literals and constants are the floats that they are, arithmetic is that of the real numbers, and
-nested calls (`jit`, `custom_jvp`, `custom_vjp`, `checkpoint`) are read through. An operation
-without a translation is named by `Unsupported`.
+nested calls (`jit`, `custom_jvp`, `custom_vjp`, `checkpoint`) are read through. What is made of
+integers and truth values alone is computed by JAX in their own types. An operation without a
+translation is named by `Unsupported`.
 
 >>> import jax.numpy as jnp
 >>> read(lambda p: jnp.sum(p**2), 3).root.op
 'lin'
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -21,13 +21,21 @@ from pgeom.geometry.any_generator import scalar_function
 from pgeom.geometry.certificates.algebra import Graph
 from pgeom.geometry.certificates.array_primitives import RULES, elementwise
 from pgeom.geometry.certificates.expression import Node
-from pgeom.geometry.certificates.primitives import Arithmetic, is_concrete, number, real
+from pgeom.geometry.certificates.primitives import Arithmetic, is_concrete, number
 from pgeom.geometry.certificates.ranges import Ranges
-from pgeom.geometry.certificates.selects import Split, Unreadable, lift
+from pgeom.geometry.certificates.selects import TRUTH, Split, Unreadable
 from pgeom.types import Generator
 
-CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+CALLS = {"pjit", "jit", "closed_call", "core_call", "checkpoint", "remat", "remat2"}
+CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
+BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # the parameter of a call that is run
 SAME = {"stop_gradient", "copy", "copy_p", "optimization_barrier"}
+MOVES = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev", "slice"}
+MOVES |= {"concatenate", "dynamic_slice", "gather", "pad", "select_n"}
+# what may give integers or truth values that are not known: nothing that computes with them
+DISCRETE = {*MOVES, *TRUTH, "is_finite", "top_k", "and", "or", "not"}
+WHOLE = (jnp.integer, jnp.bool_)
+NO_RULE = (AttributeError, LookupError, NotImplementedError, TypeError, ValueError)
 
 
 class Unsupported(ValueError):
@@ -88,51 +96,54 @@ class Reader:
         return [value(atom) for atom in jaxpr.outvars]
 
     def _constant(self, value: Any) -> np.ndarray:
+        if not any(jnp.issubdtype(jnp.result_type(value), kind) for kind in (*WHOLE, jnp.floating)):
+            return _filled(jnp.shape(value), Unreadable("constants that are not real numbers"))
         return elementwise(lambda x: number(x, self.g), np.asarray(value))
 
     def _equation(self, eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
         name, params = eqn.primitive.name, eqn.params
-        inner = next((params[key] for key in CALLS if key in params), None)
-        if inner is not None and name not in ("scan", "while", "cond", "reduce"):
+        if name in CALLS:
+            inner = next(params[key] for key in BODIES if key in params)
             consts = getattr(inner, "consts", [])
             return self.run(getattr(inner, "jaxpr", inner), consts, args)
         try:
-            result = self._primitive(name, params, args, eqn.outvars[0].aval)
-        except (NotImplementedError, IndexError, TypeError):
-            result = None
-        if result is None:
+            result = self._results(eqn, args)
+        except NO_RULE:
             broken = Unreadable(f"`{name}`, which has no rule")
             return [_filled(var.aval.shape, broken) for var in eqn.outvars]
         return result if isinstance(result, list) else [result]
 
-    def _primitive(self, name: str, params: dict, args: list, aval: Any) -> Any:
+    def _results(self, eqn: Any, args: list[np.ndarray]) -> Any:
+        name, aval = eqn.primitive.name, eqn.outvars[0].aval
         if name in SAME:
-            return args[0]
+            return args
+        if _is_whole(eqn.outvars):
+            if _is_whole(eqn.invars) and all(map(is_concrete, args)):
+                return _computed(eqn, args)
+            if name not in DISCRETE:
+                raise NotImplementedError
         if name in self.arithmetic.unary:
-            return elementwise(lambda x: self._real(self.arithmetic.apply, name, x), args[0])
+            return elementwise(lambda x: self.arithmetic.apply(name, x), args[0])
         if name in self.arithmetic.binary:
-            return self._binary(name, args, aval)
-        return RULES[name](self.arithmetic, args, params, aval) if name in RULES else None
+            return elementwise(lambda x, y: self.arithmetic.combine(name, x, y), *args)
+        return RULES[name](self.arithmetic, args, eqn.params, aval)
 
-    def _real(self, f: Callable, name: str, *args: Any) -> Any:
-        """f(name, …) of real elements."""
-        return lift(lambda *xs: f(name, *(real(x, self.g) for x in xs)), *args)
 
-    def _binary(self, name: str, args: list, aval: Any) -> np.ndarray:
-        if not jnp.issubdtype(aval.dtype, jnp.floating):
-            return self._integers(name, args)
-        f = self.arithmetic.binary[name]
-        return elementwise(lambda x, y: self._real(lambda _, a, b: f(a, b), name, x, y), *args)
+def _is_whole(variables: list) -> bool:
+    """Whether all of them are integers or truth values."""
+    types = [variable.aval.dtype for variable in variables]
+    return all(any(jnp.issubdtype(dtype, kind) for kind in WHOLE) for dtype in types)
 
-    def _integers(self, name: str, args: list) -> np.ndarray:
-        if not all(map(is_concrete, args)):
-            raise NotImplementedError
-        operations = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum}
-        operations |= {"min": np.minimum}
-        if name not in operations:
-            raise NotImplementedError
-        x, y = (np.asarray(a, dtype=np.int64) for a in args)
-        return elementwise(int, operations[name](x, y))
+
+def _computed(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+    """The results of an operation on known integers and truth values, which wrap as they do."""
+    with jax.enable_x64(True):
+        typed = [
+            jnp.asarray(x.astype(atom.aval.dtype)) for atom, x in zip(eqn.invars, args, strict=True)
+        ]
+        found = eqn.primitive.bind(*typed, **eqn.params)
+    results = found if eqn.primitive.multiple_results else [found]
+    return [elementwise(lambda x: x.item(), np.asarray(result)) for result in results]
 
 
 def _filled(shape: tuple[int, ...], element: Any) -> np.ndarray:

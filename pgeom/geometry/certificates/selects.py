@@ -80,7 +80,9 @@ class Choices:
         self.graph, self.ranges = graph, ranges
 
     def compare(self, op: str, x: Any, y: Any) -> Any:
-        """x ? y of numbers and nodes."""
+        """x ? y of numbers and nodes, which on the boundary may not be infinite."""
+        if not all(isinstance(z, float) or self.ranges.range(z).finite for z in (x, y)):
+            return Unreadable(f"`{op}` of a number that may be infinite")
         if isinstance(x, float) or isinstance(y, float):  # an infinite one
             sign = (x == float("inf") or y == float("-inf")) - (
                 x == float("-inf") or y == float("inf")
@@ -103,10 +105,12 @@ class Choices:
         """`jnp.where(condition, yes, no)`."""
         if isinstance(condition, Unreadable):
             return condition
-        if isinstance(condition, bool):
+        if isinstance(condition, int) and condition in (0, 1):
             return yes if condition else no
         if isinstance(condition, Split):
             return self._split(condition, no, yes)
+        if not isinstance(condition, Condition):
+            return Unreadable("a choice by a number that is not known")
         return lift(lambda a, b: self._cut(condition, a, b), no, yes)
 
     def _split(self, condition: Split, no: Any, yes: Any) -> Any:

@@ -63,7 +63,7 @@ class Series:
         if x.op in ("max", "ramp"):
             rivals = args if x.op == "max" else [*args, arb_series([0])]
             largest = _largest(rivals)
-            return largest if x.op == "max" else largest ** int(x.data[0])
+            return largest if x.op == "max" else _power(largest, x.data[0])
         return FUNCTIONS[x.op](args[0])
 
 

@@ -34,6 +34,11 @@ MOVES = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "
 MOVES |= {"concatenate", "dynamic_slice", "gather", "pad", "select_n"}
 # what may give integers or truth values that are not known: nothing that computes with them
 DISCRETE = {*MOVES, *TRUTH, "is_finite", "top_k", "and", "or", "not"}
+# of known integers, besides what has a rule
+COMPUTED = {*RULES, "add", "sub", "mul", "div", "rem", "max", "min", "pow", "neg", "abs", "sign"}
+COMPUTED |= {"square", "xor", "shift_left", "shift_right_logical", "shift_right_arithmetic"}
+COMPUTED |= {"reduce_and", "reduce_or", "reduce_xor", "cumprod", "cummax", "cummin", "split"}
+COMPUTED |= {"argmax", "argmin", "population_count", "clz"}
 WHOLE = (jnp.integer, jnp.bool_)
 NO_RULE = (AttributeError, LookupError, NotImplementedError, TypeError, ValueError)
 
@@ -118,7 +123,7 @@ class Reader:
         if name in SAME:
             return args
         if _is_whole(eqn.outvars):
-            if _is_whole(eqn.invars) and all(map(is_concrete, args)):
+            if name in COMPUTED and _is_whole(eqn.invars) and all(map(is_concrete, args)):
                 return _computed(eqn, args)
             if name not in DISCRETE:
                 raise NotImplementedError

@@ -36,7 +36,9 @@ def diagonal(
 ) -> Float[Array, "K n"]:
     """For a separable F, by the formula D(r − ⟨D, r⟩/ΣD), D = 1/f″(p)."""
     support = p > 0
-    D = jnp.where(support, 1 / curvatures(F, jnp.where(support, simplex.interior(p), 0.5)), 0.0)
+    flattest = jnp.sqrt(jnp.finfo(p.dtype).tiny)  # where f″ vanishes, ΣD would overflow
+    bends = curvatures(F, jnp.where(support, simplex.interior(p), 0.5))
+    D = jnp.where(support, 1 / jnp.maximum(bends, flattest), 0.0)
     share = D / row_sum(D)
     x = D * (r - row_sum(share * r))
     dominant = share > 0.5  # minus the sum of the others, or it would lose their digits

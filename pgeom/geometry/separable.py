@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from pgeom.geometry import thresholds
+from pgeom.geometry import simplex, thresholds
 from pgeom.geometry.closed_forms import SeparableGenerator, parts, sum_over_parts
 from pgeom.geometry.generators import Shannon, Spherical, SquaredNorm, Tsallis
 from pgeom.geometry.tempered_exponential import tempered_log
@@ -87,7 +87,54 @@ def _(F: Tsallis, z) -> Maximum:
 
     highest = jnp.broadcast_to(1 + alpha * tempered_log(K, 2 - alpha), z[:1].shape)
     found = thresholds.crossing(total, low=-jnp.ones_like(z[:1]), high=-highest)
-    return Maximum(thresholds.on_simplex(entries(found.theta)[0]), found.steps)
+
+    def refined():
+        p, more = _from_smallest(z, alpha, found.theta - 1 / beta)
+        return thresholds.on_simplex(p), found.steps + more
+
+    def settled():
+        return thresholds.on_simplex(entries(found.theta)[0]), found.steps
+
+    return Maximum(*jax.lax.cond(alpha > 2, refined, settled))
+
+
+def _from_smallest(z, alpha, tau) -> Maximum:
+    """p of a Tsallis entropy of order α > 2, from its smallest entry that is not zero.
+
+    From p^{α−1} = (z − τ)(α − 1)/α a small p would be the root of a difference that is all
+    rounding. With q > 0 the smallest entry, at the logit r, and p^{α−1} = q^{α−1} +
+    (z − r)(α − 1)/α, nothing cancels, and Σp is convex in q.
+    """
+    beta = alpha - 1
+
+    def log_powers(above):
+        return jnp.where(above > 0, jnp.log(jnp.maximum(above, 0.0) * (beta / alpha)), -jnp.inf)
+
+    # In the loop, and with z − r carried out of it, because a compiler may compute z twice and
+    # round it in two ways: a logit that is its own r must be at zero exactly.
+    def ascend(state):
+        r, _, overfull = state
+        following = jnp.min(jnp.where(z > r, z, jnp.inf), axis=0, keepdims=True)
+        r = jnp.where(overfull, following, r)
+        return r, z - r, row_sum(jnp.exp(log_powers(z - r) / beta)) > 1
+
+    doubt = 64 * alpha * jnp.finfo(z.dtype).eps  # how far from right τ may be
+    first = tau - doubt, z, jnp.ones_like(tau, bool)
+    _, above, _ = jax.lax.while_loop(lambda state: jnp.any(state[2]), ascend, first)
+    powers, support = log_powers(above), above >= 0
+
+    def entries(q):
+        log_q = jnp.log(simplex.interior(q))
+        log_p = jnp.where(support, jnp.logaddexp(beta * log_q, powers) / beta, -jnp.inf)
+        return jnp.exp(log_p), jnp.where(support, jnp.exp((beta - 1) * (log_q - log_p)), 0.0)
+
+    def total(minus_q):
+        p, growth = entries(-minus_q)
+        return row_sum(p), -row_sum(growth)
+
+    most = 1 / row_sum(support.astype(z.dtype))
+    found = thresholds.crossing(total, low=-most, high=jnp.zeros_like(most))
+    return Maximum(entries(-found.theta)[0], found.steps)
 
 
 def _log1p_ratio(y):

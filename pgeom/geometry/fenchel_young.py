@@ -30,7 +30,7 @@ from pgeom.geometry.closed_forms import Parameter, parts
 from pgeom.geometry.generators import Shannon, shannon
 from pgeom.geometry.link_columns import link_columns, loss_columns, shifted
 from pgeom.geometry.link_evidence import contradicts_convexity
-from pgeom.geometry.optimality import gap_and_rounding, slopes
+from pgeom.geometry.optimality import gap_and_rounding, slopes, unit
 from pgeom.types import Generator, Labels, Loss, Vectors
 
 ACCEPTED = 1e4  # units of rounding up to which a gap is an answer
@@ -105,18 +105,22 @@ def fenchel_young(F: Generator) -> Loss:
     value for one-hot η is that for the label.
 
     Args:
-      F: `F(p[K]) -> scalar`, strictly convex.
+      F: `F(p[K]) -> scalar`, strictly convex. A NaN on the boundary, as of 0·log 0, stands for
+        the limit from inside.
 
     Returns:
       `loss(logits[..., K], labels) -> [...]`. Labels are integers `[...]`, or soft targets
-      `[..., K]`. A logit of −∞ rules its class out.
+      `[..., K]`. A logit of −∞ rules its class out. If F is infinite at a target, or NaN there
+      and next to it, it raises an error, or returns that value where it is traced.
     """
     lifted = edge.lift_targets(*_loss_forms(F))
 
     def loss(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
-        values = lifted(logits, labels)
-        _refuse_infinite(logits, values)
-        return values
+        z = edge.vectors("logits", logits)
+        work = z.astype(edge.working_dtype(z))  # 16 bits may be too few for the loss
+        values = lifted(work, labels)
+        _refuse_infinite(work, values)
+        return values.astype(z.dtype)
 
     return loss
 
@@ -157,9 +161,11 @@ def _cross_entropy_forms(c: Parameter) -> tuple[Callable, Callable]:
 def _solve(F: Generator, z):
     p, steps = link_columns(F, z)
     p = jnp.where(contradicts_convexity(F, z.T), jnp.nan, p)
-    slope = slopes(scalar_function(F), simplex.interior(p))
-    gap, rounding = gap_and_rounding(p, shifted(z), slope)
-    return p, gap[0], rounding[0], steps
+    function = scalar_function(F)
+    size = unit(function, z.shape[0], z.dtype)
+    slope = slopes(function, simplex.interior(p))
+    gap, rounding = gap_and_rounding(p, shifted(z, size), slope / size)
+    return p, size * gap[0], size * rounding[0], steps
 
 
 def _refuse_failures(z, p, gap, rounding) -> None:
@@ -177,14 +183,14 @@ def _refuse_failures(z, p, gap, rounding) -> None:
 
 
 def _refuse_infinite(logits, values) -> None:
-    """Raise if the loss of finite logits is infinite or NaN, unless they are traced."""
+    """Raise if the loss is infinite or NaN where the logits do not explain it, unless traced."""
     if isinstance(values, jax.core.Tracer):
         return
-    finite = np.all(np.isfinite(np.asarray(logits, float)), axis=-1)
-    if not np.all(np.isfinite(np.asarray(values, float)) | ~finite):
-        K = np.shape(logits)[-1]
+    with np.errstate(over="ignore", invalid="ignore"):  # the difference of two finite logits too
+        finite = np.isfinite(np.ptp(np.asarray(logits), axis=-1))
+    if not np.all(np.isfinite(values) | ~finite):
+        K, wrong = np.shape(logits)[-1], np.asarray(values)[finite & ~np.isfinite(values)]
         raise ValueError(
             f"F must be convex, and finite at the targets, for its Fenchel–Young loss, got "
-            f"{np.asarray(values, float)[finite & ~np.isfinite(np.asarray(values, float))][0]}; "
-            f"pgeom.diagnose(F, {K}) may say why"
+            f"{wrong[0]}; pgeom.diagnose(F, {K}) may say why"
         )

@@ -31,7 +31,6 @@ from pgeom.types import Generator
 
 STEPS = 100
 SHRINK = 0.99  # the share of the way to the boundary that a step may go
-FARTHEST = 1e5  # logits further below the largest, relative to the slope of F, change nothing
 AT_ONCE = 4_000_000  # numbers in the matrices that are computed at the same time
 
 
@@ -60,7 +59,6 @@ def _maximise_one(F: Generator, z: Float[Array, " K"]) -> tuple[Array, Array]:
     p = jnp.full_like(z, 1 / K)
     slope = jax.grad(F)(p)
     size = 1 + jnp.max(jnp.abs(slope))
-    z = jnp.maximum(z, -FARTHEST * size)
     s = slack((z - slope)[:, None])[:, 0] + 0.1 * size
     zero, half = jnp.zeros((), jnp.int32), jnp.asarray(0.5, z.dtype)
     infinite = jnp.asarray(jnp.inf, z.dtype)

@@ -20,11 +20,13 @@ from jaxtyping import Array, Float
 from pgeom.geometry import accelerated, implicit, interior_point, separable, simplex
 from pgeom.geometry.any_generator import closure_converted, scalar_function, values_at
 from pgeom.geometry.bregman import bregman_divergence
+from pgeom.geometry.closed_forms import ClosedGenerator
 from pgeom.geometry.derivatives import pushforward, sum_of_slopes
-from pgeom.geometry.optimality import slack, slopes
+from pgeom.geometry.optimality import slack, slopes, unit
 from pgeom.geometry.thresholds import Maximum
 from pgeom.types import Generator
 
+FARTHEST = 1e18  # logits further below the largest, in the unit of F, change nothing
 NOISE = 16  # units of rounding, below which a multiplier cannot be told from zero
 
 
@@ -57,7 +59,9 @@ def link_columns(F: Generator, z: Float[Array, "K n"]) -> Maximum:
 
     @jax.custom_jvp
     def link(z, *parameters):
-        return method.maximise(pure(*parameters), z)
+        F = pure(*parameters)
+        size = unit(F, z.shape[0], z.dtype)
+        return method.maximise(_divided(F, size), shifted(z, size))
 
     def link_jvp(primals, tangents):
         # By hand because the iteration need not be differentiated: see `implicit`.
@@ -66,7 +70,7 @@ def link_columns(F: Generator, z: Float[Array, "K n"]) -> Maximum:
         return out, Maximum(_response(method, pure, out.p, primals, tangents), still)
 
     link.defjvp(link_jvp, symbolic_zeros=True)
-    return link(shifted(z), *parameters)
+    return link(_below_largest(z), *parameters)
 
 
 def loss_columns(
@@ -90,7 +94,7 @@ def loss_columns(
         return out, _loss_slope(pure, out, p, primals, tangents)
 
     loss.defjvp(loss_jvp, symbolic_zeros=True)
-    return loss(shifted(z), eta, *parameters)
+    return loss(_below_largest(z), eta, *parameters)
 
 
 def _loss_at_point(pure: Callable) -> Callable:
@@ -114,7 +118,8 @@ def _loss_slope(pure: Callable, out, p, primals, tangents):
     (z, eta, *parameters), (z_dot, eta_dot, *parameter_dots) = primals, tangents
 
     def slope_in_eta(dot):
-        return jnp.sum((slopes(pure(*parameters), simplex.interior(eta)) - z) * dot, axis=0)
+        slope = slopes(pure(*parameters), simplex.interior(eta))
+        return jnp.sum((slope - jnp.maximum(z, jnp.finfo(z.dtype).min)) * dot, axis=0)
 
     def slope_in_parameters(dots):
         def difference(*parameters):
@@ -129,10 +134,18 @@ def _loss_slope(pure: Callable, out, p, primals, tangents):
     return sum_of_slopes(out, z_term, eta_term, others)
 
 
-def shifted(z: Float[Array, "K n"]) -> Float[Array, "K n"]:
-    """z with the largest logit at zero, which changes no link, and −∞ far below it."""
-    z = z - jax.lax.stop_gradient(jnp.max(z, axis=0, keepdims=True))
-    return jnp.maximum(z, -jnp.sqrt(jnp.finfo(z.dtype).max))
+def shifted(z: Float[Array, "K n"], size: Float[Array, ""]) -> Float[Array, "K n"]:
+    """z over `size` with the largest logit at zero, which changes no link, and −∞ far below it."""
+    return jnp.maximum(_below_largest(z) / size, -FARTHEST)
+
+
+def _below_largest(z):
+    return z - jax.lax.stop_gradient(jnp.max(z, axis=0, keepdims=True))
+
+
+def _divided(F: Generator, size) -> Generator:
+    """F/size, of a kind that the same method applies to."""
+    return F.rescaled(1 / size) if isinstance(F, ClosedGenerator) else lambda p: F(p) / size
 
 
 def _hoisted(F: Generator, z) -> tuple[Callable, list]:
@@ -153,19 +166,22 @@ def _response(method: Method, pure: Callable, p, primals, tangents):
         return -pushforward(lambda *values: slopes(pure(*values), inside), parameters, dots)
 
     moved = sum_of_slopes(p, (z_dot, lambda dot: dot), (parameter_dots, slope_in_parameters))
-    s = _multipliers(slopes(F, inside), p, z)
+    size = unit(F, z.shape[0], z.dtype)
+    s = _multipliers(F, inside, size * shifted(z, size))
     return method.respond(F, p, s, moved)
 
 
 def _value(F: Generator, p, z, eta):
     """D_F(η, p) + ⟨s, η⟩: no term is negative, and the first has closed forms."""
     inside = simplex.interior(p)
-    s = _multipliers(slopes(F, inside), p, z)
-    return bregman_divergence(F)(eta.T, inside.T) + jnp.sum(eta * s, axis=0)
+    s = _multipliers(F, inside, z)
+    pull = jnp.where(eta > 0, eta * s, 0.0)  # 0 · ∞ counts as 0
+    return bregman_divergence(F)(eta.T, inside.T) + jnp.sum(pull, axis=0)
 
 
-def _multipliers(slope, p, z):
+def _multipliers(F: Generator, p, z):
     """s_j = max_k r_k − r_j, r = z − ∇F(p); zero where it cannot be told from zero."""
+    slope, size = slopes(F, p), unit(F, z.shape[0], z.dtype)
     s = slack(z - slope)
-    noise = NOISE * jnp.finfo(z.dtype).eps * (1 + jnp.abs(slope) - z)
-    return jnp.where(s > noise, s, 0.0)
+    noise = NOISE * jnp.finfo(z.dtype).eps * (size + jnp.abs(slope) - z)
+    return jnp.where(s < noise, 0.0, s)

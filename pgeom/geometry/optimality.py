@@ -15,8 +15,10 @@ Array([[0.]], dtype=float32)
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from pgeom.geometry import simplex
 from pgeom.types import Generator
 
 UNITS = 2  # of rounding of its terms, below which a gap cannot be told from zero
@@ -32,6 +34,20 @@ def products(F: Generator, p: Float[Array, "K n"], v: Float[Array, "K n"]) -> Fl
     return jax.jvp(lambda p: slopes(F, p), (p,), (v,))[1]
 
 
+def unit(F: Generator, K: int, dtype: DTypeLike) -> Float[Array, ""]:
+    """The size of the slopes of F, as a power of two, by which F and z are divided exactly.
+
+    With F and z in this unit no tolerance depends on the units of the user.
+    """
+    centre = jnp.full((K,), 1 / K, dtype)
+    first, last = ((centre + simplex.vertex(k, K, dtype)) / 2 for k in (0, K - 1))
+    middle, *others = (jax.grad(F)(p) for p in (centre, first, last))
+    largest = jnp.maximum(*(jnp.max(jnp.abs(other - middle)) for other in others))
+    size = jax.lax.stop_gradient(jnp.max(jnp.abs(middle)) + largest)
+    usual = (size > 0) & (size < jnp.inf)
+    return jnp.exp2(jnp.floor(jnp.log2(jnp.where(usual, size, 1.0))))
+
+
 def slack(residual: Float[Array, "K n"]) -> Float[Array, "K n"]:
     """s_j = max_k r_k − r_j."""
     return jnp.max(residual, axis=0, keepdims=True) - residual
@@ -44,9 +60,12 @@ def gap_and_rounding(
 
     Args:
       p: points of the simplex.
-      z: logits, the largest zero.
-      slope: ∇F(p).
+      z: logits, the largest zero, in the `unit` of F.
+      slope: ∇F(p), in that unit too.
     """
-    gap = jnp.sum(jnp.where(p == 0, 0.0, p * slack(z - slope)), axis=0, keepdims=True)
-    terms = jnp.sum(jnp.where(p == 0, 0.0, p * (jnp.abs(slope) - z)), axis=0, keepdims=True)
-    return gap, UNITS * jnp.finfo(p.dtype).eps * (1 + terms)
+    s, sizes = slack(z - slope), jnp.abs(slope) - z
+    gap = jnp.sum(jnp.where(p == 0, 0.0, p * s), axis=0, keepdims=True)
+    terms = jnp.sum(jnp.where(p == 0, 0.0, p * sizes), axis=0, keepdims=True)
+    # the largest residual is in every s_j, and may be that of a tiny entry with a steep slope
+    largest = jnp.max(jnp.where((s == 0) & (p > 0), sizes, 0.0), axis=0, keepdims=True)
+    return gap, UNITS * jnp.finfo(p.dtype).eps * (1 + terms + largest)

@@ -156,3 +156,31 @@ def test_tiny_tangents_do_not_underflow():
     # along 1 nothing moves, and what rounding leaves of it must not be blown up
     common = 1.0 + 1e-7 * jnp.array([0.3, 0.9, 0.1])
     assert np.all(np.abs(along(common)) < 1e-5)
+
+
+@pytest.mark.parametrize("name", ["shannon", "squared-norm", "any"])
+def test_a_loss_too_large_for_its_dtype_is_infinite_and_not_blamed_on_the_generator(name):
+    loss = pgeom.fenchel_young(MAKERS[name]())
+    z = jnp.asarray([6e4, -6e4, 0.0], jnp.float16)
+    half = loss(z, jnp.array(1))
+    assert half.dtype == jnp.float16 and np.isposinf(half)
+    assert loss(z, jnp.array(0)) == 0
+    assert np.isposinf(loss(jnp.asarray([3e38, -3e38, 0.0]), jnp.array(1)))
+    far = jnp.asarray([1e30, 0.0, -1.0])
+    np.testing.assert_allclose(loss(far, jnp.array(1)), 1e30, rtol=1e-5)
+
+
+def test_nan_at_a_vertex_is_a_limit_or_refused():
+    """0·log 0 is NaN and stands for its limit; NaN all around a vertex stands for nothing."""
+    z, label = jnp.array([0.3, 0.1, -0.2]), jnp.array(0)
+
+    def naive_entropy(p):
+        return jnp.sum(p * jnp.log(p))
+
+    def undefined_near_vertices(p):
+        return jnp.sum(p**2) + jnp.where(jnp.max(p) > 0.999, jnp.nan, 0.0)
+
+    expected = pgeom.fenchel_young(G.shannon)(z, label)
+    np.testing.assert_allclose(pgeom.fenchel_young(naive_entropy)(z, label), expected, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"finite at the targets, .* got nan"):
+        pgeom.fenchel_young(undefined_near_vertices)(z, label)

@@ -34,13 +34,15 @@ def show(study: Study, command: Command) -> list[Path]:
     from experiments import figures
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
-    from experiments.tables.summary import summarise
+    from experiments.tables.summary import CALIBRATION_ERRORS, performance, summarise
     from experiments.tables.temperature import METRICS, temperature_scaling
 
     frame, page = read_frame(study, command.out), command.out / "tables-calibration.md"
-    summary = summarise(frame, tuple(METRICS))
+    summary = summarise(frame, tuple(METRICS | CALIBRATION_ERRORS))
+    title = f"{study.dataset.name}, clean: calibration errors"
+    errors = performance(frame, title, "clean", CALIBRATION_ERRORS)
     drawn = figures.calibration(frame, figures.legend(study.losses), command.out / "calibration")
-    publish([temperature_scaling(frame)], summary, page, command.console, command.json)
+    publish([temperature_scaling(frame), errors], summary, page, command.console, command.json)
     return [page, *drawn]
 
 

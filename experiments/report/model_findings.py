@@ -17,9 +17,10 @@ from experiments.figures.studies import (
     scientific,
 )
 from experiments.report import paper_tables
-from experiments.report.gather import Results
+from experiments.report.gather import NOISIEST, Results
 from experiments.report.words import REFERENCE, join, labels, means, span
 from experiments.tables import published
+from experiments.tables.summary import CALIBRATION_ERRORS
 from pgeom.data import datasets
 
 QUIET = 0.05  # the sd of a pixel in [0, 1] below which it hardly varies
@@ -88,6 +89,17 @@ def temperature(results: Results) -> str:
         f"{len(after)} losses on clean digits and the mean ECE of {lower['ece']}; afterwards the "
         f"losses' NLLs are {span(after)}. It cannot change a predicted label."
     )
+
+
+def calibration_errors(results: Results) -> str:
+    """Which loss each measure prefers under the noise."""
+    digits = results.noise["digits"]
+    frame = digits[digits["regime"] == NOISIEST]
+    best = [
+        f"{means(frame, field, 'label').idxmin()} by {name[:-2]}"
+        for field, name in CALIBRATION_ERRORS.items()
+    ]
+    return f"On digits, {NOISIEST}, the least miscalibrated is {join(best)}."
 
 
 def gradients(results: Results) -> str:

@@ -56,7 +56,7 @@ SECTIONS = (
     Section(
         "calibration",
         "Are the probabilities calibrated?",
-        ("tab:calibration", "fig:supp-calibration-gradients"),
+        ("tab:calibration", "tab:calibration-errors", "fig:supp-calibration-gradients"),
     ),
     Section(
         "truth",

@@ -17,7 +17,13 @@ from experiments.tables.grid import Grid, to_json
 from experiments.tables.learning_rates import selection_table
 from experiments.tables.link_effects import compare_links, links_table
 from experiments.tables.paired_tests import REFERENCE, significance
-from experiments.tables.summary import METRICS, performance, summarise, version_notes
+from experiments.tables.summary import (
+    CALIBRATION_ERRORS,
+    METRICS,
+    performance,
+    summarise,
+    version_notes,
+)
 from pgeom.data import datasets
 from pgeom.frontend.numbers import mean_sd
 
@@ -143,6 +149,15 @@ def temperature(results: Results) -> list[Grid]:
     return [_beside(grid, "calibration", ("digits", "clean"), TEMPERATURE)]
 
 
+def calibration_errors(results: Results) -> list[Grid]:
+    """By every measure, of clean digits and of the noisiest."""
+    digits = results.noise["digits"]
+    return [
+        performance(digits, f"digits, {regime}: calibration errors", regime, CALIBRATION_ERRORS)
+        for regime in ("clean", NOISIEST)
+    ]
+
+
 def paired_tests(results: Results) -> list[Grid]:
     """All losses against CE in every cell, as one table."""
     parts, rows = [], []
@@ -200,6 +215,9 @@ TABLES: dict[str, Recipe] = {
     ),
     "longtail": Recipe("All losses on the long tail", long_tail, "longtail", True),
     "calibration": Recipe("Temperature scaling on clean digits", temperature, "calibration", True),
+    "calibration-errors": Recipe(
+        "Calibration errors by four measures", calibration_errors, "report"
+    ),
     "comparison": Recipe("Every published cell beside ours", comparison_tables, "comparison"),
     "early-stopping": Recipe("The long tail by way of stopping", early_stopping, "longtail"),
     "significance": Recipe("Tests against cross-entropy in every cell", paired_tests, "report"),

@@ -69,6 +69,7 @@ FINDINGS: Findings = {
     "tab:early-stopping": tail_findings.kept_epochs,
     "fig:supp-longtail-details": tail_findings.rare_classes,
     "tab:calibration": model_findings.temperature,
+    "tab:calibration-errors": model_findings.calibration_errors,
     "fig:supp-calibration-gradients": model_findings.gradients,
     "fig:regret-sizes": lambda results: recovery.more_data(results.regrets),
     "fig:regret-heatmaps": lambda results: recovery.noisy_labels(results.regrets, NOISIEST),

@@ -10,6 +10,12 @@ from pgeom.frontend.numbers import count, mean_sd
 from pgeom.losses.spec import LossSpec
 
 METRICS = {"accuracy": "Accuracy ↑", "nll": "NLL ↓", "brier": "Brier ↓", "ece": "ECE ↓"}
+CALIBRATION_ERRORS = {
+    "ece": "ECE ↓",
+    "debiased_ece": "Debiased ECE ↓",
+    "smooth_ece": "Smooth ECE ↓",
+    "classwise_ece": "Classwise ECE ↓",
+}
 
 
 def summarise(

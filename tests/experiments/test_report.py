@@ -113,6 +113,9 @@ def test_the_findings_are_computed(results):
     frame = results.longtail["early stopping"]
     mean = frame[frame["loss"] == "ce"]["balanced_accuracy"].mean()
     assert f"scores {mean:.3f}" in tail_findings.stopping(results)
+    noisiest = results.noise["digits"].query("regime == 'symmetric-40'")
+    least = noisiest.groupby("label")["smooth_ece"].mean().idxmin()
+    assert f"{least} by Smooth ECE" in model_findings.calibration_errors(results)
     assert "calibration, not independent evidence" in model_findings.agreement(results)
     assert "cannot be below 0.5, so all of this is descriptive" in model_findings.significance(
         results

@@ -78,6 +78,7 @@ def test_calibration_scores_before_and_after(tmp_path, reported, capsys):
     assert all(record["temperature"] > 0 for record in lines(tmp_path))
     page = (tmp_path / "tables-calibration.md").read_text()
     assert "| Loss | Raw NLL ↓ | Cal. NLL ↓ | Raw ECE ↓ | Cal. ECE ↓ |" in page
+    assert "| Loss | ECE ↓ | Debiased ECE ↓ | Smooth ECE ↓ | Classwise ECE ↓ |" in page
 
 
 def test_runtime_keeps_what_it_measured(reported, capsys):

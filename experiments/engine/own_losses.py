@@ -38,7 +38,8 @@ def load_generators(sources: tuple[str, ...], K: int, *, match: bool) -> list[Lo
         doubt = "" if diagnosis.strictly_convex else f"; {explain_convexity(diagnosis)}"
         target = MEAN_CURVATURE if match else None
         spec = generator_loss(F, _name(source), mean_curvature=target)
-        specs.append(replace(spec, note=f"{source}: {diagnosis!r}{doubt}"))
+        note, strict = f"{source}: {diagnosis!r}{doubt}", bool(diagnosis.strictly_convex)
+        specs.append(replace(spec, note=note, proper=strict))
     return specs
 
 

@@ -17,7 +17,6 @@ from pgeom.geometry.curvature import envelope
 from pgeom.geometry.displacement import Penalty, displacement_bounds, minimise, safe_step
 from pgeom.losses.candidates import hpg_generator
 
-PROPER = ("ce", "brier", "capm", "hpg", "apms")  # strictly proper, APMS once its penalty has faded
 POINTS = 32  # posteriors at which the displacement is predicted
 FORECASTS = {RAW: "as trained", SCALED: "at the temperature of validation"}
 
@@ -32,7 +31,7 @@ class Displacement(NamedTuple):
 
 def summarise_regrets(frame: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds, one row per size, regime, loss, posterior and forecast."""
-    keys = ["size", "regime", "loss", "label", "posterior", "forecast"]
+    keys = ["size", "regime", "loss", "label", "proper", "posterior", "forecast"]
     return (
         frame.groupby(keys, sort=False).mean(numeric_only=True).drop(columns="seed").reset_index()
     )
@@ -128,8 +127,9 @@ def more_data(frame: pd.DataFrame) -> str | None:
         return None
     first, last = clean.columns[0], clean.columns[-1]
     labels = dict(zip(frame["loss"], frame["label"], strict=True))
-    proper = [name for name in clean.index if name in PROPER]
-    others = [name for name in clean.index if name not in PROPER]
+    is_proper = dict(zip(frame["loss"], frame["proper"], strict=True))
+    proper = [name for name in clean.index if is_proper[name]]
+    others = [name for name in clean.index if not is_proper[name]]
     text = f"From {first} to {last} clean examples"
     for names, verb in ((proper, "the strictly proper losses"), (others, "the others")):
         if names:

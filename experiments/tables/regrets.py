@@ -27,7 +27,7 @@ from pgeom.types import Generator
 
 CLEAN, OBSERVED = "clean", "observed"  # the labels whose posterior a forecast is compared with
 RAW, SCALED = "raw", "scaled"
-KEYS = ["size", "regime", "loss", "label", "seed"]
+KEYS = ["size", "regime", "loss", "label", "proper", "seed"]
 SCORES: dict[str, Callable[[int], Generator]] = {  # by which forecasts are judged, of K classes
     "log": lambda K: generators.shannon,
     "Brier": lambda K: generators.squared_norm,
@@ -77,14 +77,14 @@ def regrets(studies: dict[int, Study], folder: Path) -> pd.DataFrame:
       folder: of their records.
 
     Returns:
-      `size, regime, loss, label, seed, posterior, forecast, distance` and a column per score:
-      means over the test examples, `distance` that of ‖p̂ − η‖.
+      `size, regime, loss, label, proper, seed, posterior, forecast, distance` and a column per
+      score: means over the test examples, `distance` that of ‖p̂ − η‖.
     """
     rows = []
     for size, study in studies.items():
         K = study.dataset.num_classes
         by_score = {name: jax.jit(bregman_divergence(make(K))) for name, make in SCORES.items()}
-        labels = {loss.name: loss.label for loss in study.losses}
+        losses = {loss.name: loss for loss in study.losses}
         for regime in study.regimes:
             forecasts = read_forecasts(study, regime, folder)
             for place in _places(forecasts):
@@ -93,7 +93,7 @@ def regrets(studies: dict[int, Study], folder: Path) -> pd.DataFrame:
                 with jax.enable_x64(True):  # a forecast may be certain to within 1e-30
                     for score, divergence in by_score.items():
                         values[score] = np.asarray(divergence(truth, p)).mean(axis=1)
-                shared = (size, str(regime), name, labels[name])
+                shared = (size, str(regime), name, losses[name].label, losses[name].proper)
                 for k, seed in enumerate(study.seeds):
                     one = {field: array[k] for field, array in values.items()}
                     keys = dict(zip(KEYS, (*shared, seed), strict=True))

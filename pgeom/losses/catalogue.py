@@ -24,7 +24,12 @@ PRIOR = "Prior-adjusted"
 # from every other; tests/experiments/figures/test_colours.py computes by how much.
 _GENERAL = (
     LossSpec(
-        "ce", "CE", LIKELIHOOD, from_logits(likelihood.cross_entropy), look=Look("#000000", "o")
+        "ce",
+        "CE",
+        LIKELIHOOD,
+        from_logits(likelihood.cross_entropy),
+        look=Look("#000000", "o"),
+        proper=True,
     ),
     LossSpec(
         "label_smoothing",
@@ -40,6 +45,7 @@ _GENERAL = (
         GENERATOR,
         from_logits(proper.brier),
         look=Look("#0AAA97", "h"),
+        proper=True,
         generator=candidates.brier_generator,
     ),
     LossSpec(
@@ -106,6 +112,7 @@ _GENERAL = (
         CAPM,
         Look("#2C0958", "p"),
         candidate=True,
+        proper=True,
         generator=candidates.capm_generator,
     ),
     LossSpec(
@@ -116,6 +123,7 @@ _GENERAL = (
         HPG,
         Look("#F597BC", "*"),
         candidate=True,
+        proper=True,
         generator=lambda stats, **constants: candidates.hpg_generator(
             stats.counts.shape[0], **constants
         ),
@@ -128,6 +136,7 @@ _GENERAL = (
         HPG | MARGIN | {"power": 1.0},
         Look("#E19D05", "d"),
         candidate=True,
+        proper=True,  # its penalty fades
     ),
 )
 
@@ -175,6 +184,7 @@ TSALLIS = LossSpec(  # of the study of links; the paper has none
     candidates.tsallis,
     {"alpha": 1.5, "mean_curvature": MEAN_CURVATURE},
     candidate=True,
+    proper=True,
     generator=lambda stats, **constants: candidates.tsallis_generator(
         stats.counts.shape[0], **constants
     ),

@@ -59,7 +59,9 @@ def generator_loss(
         return steady(on_logits(bregman_score(matched(stats, **constants))))
 
     constants = {"mean_curvature": mean_curvature}
-    return LossSpec(name, name, FAMILY, make, constants, candidate=True, generator=matched)
+    return LossSpec(
+        name, name, FAMILY, make, constants, candidate=True, proper=True, generator=matched
+    )
 
 
 def plain_loss(loss: Loss, name: str) -> LossSpec:

@@ -45,6 +45,7 @@ class LossSpec:
       constants: the loss's own, by name; they are part of the identity of a run.
       look: None leaves the choice to the figures.
       candidate: whether the loss is under study, and not one of those it is compared with.
+      proper: whether, as training ends, only the true probabilities have the least risk.
       note: what a user should know before it is trained.
       generator: of a proper score, `generator(stats, **constants)` gives its F.
       link: from logits to probabilities, in training and in prediction: softmax, or the canonical
@@ -58,6 +59,7 @@ class LossSpec:
     constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
     look: Look | None = field(default=None, compare=False)
     candidate: bool = field(default=False, compare=False)
+    proper: bool = field(default=False, compare=False)
     note: str = field(default="", compare=False)
     generator: "Callable[..., Generator] | None" = field(default=None, compare=False)
     link: Link = "softmax"

@@ -40,6 +40,8 @@ def test_regrets_are_divergences_from_the_exact_posterior(trained):
     frame = regrets.regrets(studies, out)
     # clean: one posterior; noisy: two; each raw and scaled
     assert len(frame) == len(SIZES) * len(LOSSES) * 2 * (1 + 2) * 2
+    proper = dict(zip(frame["loss"], frame["proper"], strict=True))
+    assert proper == {"ce": True, "mae": False, "apms_held": False}
     study, noisy = studies[120], Regime.parse("symmetric-40")
     forecasts = regrets.read_forecasts(study, noisy, out)
     observed = 0.6 * forecasts.posterior + 0.2 * (1 - forecasts.posterior)
@@ -90,7 +92,8 @@ def made_up(**log):
     """A frame of one score: by loss, the regrets at two sizes, clean and observed."""
     rows = []
     for loss, (small, large, observed) in log.items():
-        common = {"loss": loss, "label": loss.upper(), "seed": 0, "forecast": "raw"}
+        common = {"loss": loss, "label": loss.upper(), "proper": loss == "ce", "seed": 0}
+        common["forecast"] = "raw"
         clean = {**common, "posterior": "clean"}
         rows += [{**clean, "size": 10, "regime": "clean", "log": small}]
         rows += [{**clean, "size": 90, "regime": "clean", "log": large}]

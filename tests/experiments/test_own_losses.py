@@ -1,6 +1,10 @@
 """A four-line file with a generator enters an experiment, and nothing else has to change."""
 
 import json
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +12,7 @@ import pandas as pd
 import pytest
 
 from experiments import ablation, comparison, noise
-from experiments.engine import own_losses
+from experiments.engine import devices, own_losses
 from experiments.engine.command import Command
 from experiments.engine.options import Options
 from experiments.engine.study import Study
@@ -19,6 +23,7 @@ from pgeom.losses import catalogue
 from pgeom.losses.own import generator_loss
 from pgeom.models.flax_module import FlaxModel
 from pgeom.training.settings import Training
+from tests.experiments.conftest import two_devices
 from tests.models import modules
 
 FILE = """
@@ -40,7 +45,7 @@ def hinge(logits, labels):
     rival = jnp.max(jnp.where(label, -jnp.inf, logits), axis=-1)
     return jax.nn.softplus(1 + rival - jnp.sum(jnp.where(label, logits, 0.0), axis=-1))
 """
-SETTINGS = {"dataset": "breast-cancer", "regimes": ("clean",), "losses": ("ce", "brier")}
+SETTINGS = {"dataset": "breast-cancer", "regimes": ("clean",)}
 
 
 @pytest.fixture
@@ -63,31 +68,64 @@ def lines(folder):
     return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
 
 
-def test_it_is_trained_beside_the_others_and_shown(mine, tmp_path, capsys):
-    own = {"generators": (f"{mine}:cubic",), "own_losses": (f"{mine}:hinge",)}
-    noise.main(**SETTINGS, out=tmp_path / "out", common=options(**own))
-    printed = capsys.readouterr().out
-    assert f"{mine}:cubic: <F on 2 classes: strictly convex" in printed.replace("\n", "")
-    page = (tmp_path / "out" / "tables-breast-cancer.md").read_text()
-    assert page.count("| cubic |") == page.count("| hinge |") == 2
-    assert {record["label"] for record in lines(tmp_path / "out")} == {
-        *("CE", "Brier", "cubic", "hinge")
-    }
+class Trained(NamedTuple):
+    """A file of functions, the folder of their records, and what each of two commands printed."""
+
+    file: Path
+    out: Path
+    matched: str
+    as_they_are: str
 
 
-def test_its_runs_are_those_of_the_loss_built_in_python(mine, tmp_path, monkeypatch, capsys):
-    from_file = options(generators=(f"{mine}:cubic",))
-    noise.main(**SETTINGS, out=tmp_path / "out", common=from_file)
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, promotion_as_optax_needs_it, programs_compiled_once):
+    """Matched generators and a loss beside others, then generators as they are."""
+    folder = tmp_path_factory.mktemp("own")
+    file, out, printed = folder / "mine.py", folder / "out", []
+    file.write_text(FILE)
+    own_losses.load_once.cache_clear()
+    first = options(generators=(f"{file}:cubic",), own_losses=(f"{file}:hinge",))
+    second = options(generators=(f"{file}:cubic", f"{file}:maximum"), no_match=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(devices, "prepare_devices", two_devices)
+        for common, losses in ((first, ("ce", "brier")), (second, ("ce",))):
+            with redirect_stdout(StringIO()) as said:
+                noise.main(**SETTINGS, losses=losses, out=out, common=common)
+            printed.append(" ".join(said.getvalue().split()))
+    return Trained(file, out, *printed)
 
+
+def test_it_is_trained_beside_the_others_and_shown(trained):
+    known = f"{trained.file}:cubic: <F on 2 classes: strictly convex"
+    assert known.replace(" ", "") in trained.matched.replace(" ", "")
+    page = (trained.out / "tables-breast-cancer.md").read_text()
+    assert page.count("| cubic |") == page.count("| maximum |") == 2
+    labels = {record["label"] for record in lines(trained.out)}
+    assert labels == {"CE", "Brier", "cubic", "hinge", "maximum"}
+
+
+def test_its_runs_are_those_of_the_loss_built_in_python(trained, monkeypatch, capsys):
     def written_in_python(p):
         return jnp.sum(p**3)
 
     spec = generator_loss(written_in_python, "python")
     monkeypatch.setitem(catalogue.GENERAL, "python", spec)
-    settings = {**SETTINGS, "losses": ("ce", "python")}
-    capsys.readouterr()
-    noise.main(**settings, out=tmp_path / "out", common=options())
+    noise.main(**SETTINGS, losses=("ce", "python"), out=trained.out, common=options())
     assert "0 runs trained, 4 reused" in " ".join(capsys.readouterr().out.split())
+
+
+def test_without_matching_it_is_another_loss(trained):
+    cubic = [record for record in lines(trained.out) if record["loss"] == "cubic"]
+    assert len({record["identity"] for record in cubic}) == 4
+    assert "4 runs trained, 2 reused" in trained.as_they_are
+
+
+def test_what_is_not_strictly_convex_is_trained_and_said(trained):
+    said = "F is not strictly convex, so its score is not strictly proper"
+    assert said in trained.as_they_are and said not in trained.matched
+    sources = (f"{trained.file}:cubic", f"{trained.file}:maximum")
+    specs = own_losses.load_generators(sources, 2, match=False)
+    assert [spec.proper for spec in specs] == [True, False]
 
 
 def test_file_data_and_model_at_once_give_the_runs_of_python(mine, tmp_path):
@@ -120,21 +158,6 @@ def test_file_data_and_model_at_once_give_the_runs_of_python(mine, tmp_path):
     assert len(of_file) == 4 and of_file == of_python
 
 
-def test_without_matching_it_is_another_loss(mine, tmp_path):
-    for no_match in (False, True):
-        own = options(generators=(f"{mine}:cubic",), no_match=no_match)
-        noise.main(**SETTINGS | {"losses": ("ce",)}, out=tmp_path / "out", common=own)
-    cubic = [record for record in lines(tmp_path / "out") if record["loss"] == "cubic"]
-    assert len({record["identity"] for record in cubic}) == 4
-
-
-def test_what_is_not_strictly_convex_is_trained_and_said(mine, tmp_path, capsys):
-    own = options(generators=(f"{mine}:maximum",), no_match=True)
-    noise.main(**SETTINGS | {"losses": ("ce",)}, out=tmp_path / "out", common=own)
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "F is not strictly convex, so its score is not strictly proper" in printed
-
-
 BAD = {
     "taken": ({"generators": ("{}:brier",)}, "there is a loss called 'brier' already"),
     "twice": ({"generators": ("{}:cubic", "{}:cubic")}, "there is a loss called 'cubic' already"),
@@ -150,7 +173,7 @@ def test_bad_input_is_one_line_and_writes_nothing(case, mine, tmp_path):
     changes, says = BAD[case]
     named = {name: tuple(word.format(mine) for word in words) for name, words in changes.items()}
     with pytest.raises(UsageError) as error:
-        noise.main(**SETTINGS, out=tmp_path / "out", common=options(**named))
+        noise.main(**SETTINGS, losses=("ce",), out=tmp_path / "out", common=options(**named))
     assert says in str(error.value) and "\n" not in str(error.value)
     assert not (tmp_path / "out").exists()
 

@@ -40,7 +40,9 @@ SITUATIONS = (
     Situation("Long tail", "accuracy", lambda place: place.kind == "long-tail"),
     Situation("Calibration matters, clean labels", "nll", lambda place: place.kind == "clean"),
     Situation("Calibration matters, noisy labels", "nll", lambda place: place.is_noisy),
-    Situation("The same, with temperature scaling", "calibrated_nll", lambda place: place.is_noisy),
+    Situation(
+        "Noisy labels, then temperature scaling", "calibrated_nll", lambda place: place.is_noisy
+    ),
     Situation("Unknown, no long tail", "accuracy", lambda place: place.kind != "long-tail"),
 )
 

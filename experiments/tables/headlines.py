@@ -43,9 +43,10 @@ def best_by_situation(evidence: Evidence) -> str | None:
         if row["loss"] != DEFAULT
     ]
     default = [row["situation"].lower() for row in rows if row["loss"] == DEFAULT]
-    rest = [f"CE, which nothing beats: {', '.join(default)}"] * bool(default)
     kinds = " and ".join(dict.fromkeys(row["evidence"] for row in rows))
-    return f"What to choose ({kinds} evidence) — {'; '.join([*chosen, *rest])}."
+    said = [f"What to choose ({kinds} evidence) — {'; '.join(chosen)}."] * bool(chosen)
+    said += [f"Nothing is shown to beat CE for: {'; '.join(default)}."] * bool(default)
+    return " ".join(said)
 
 
 def failures(evidence: Evidence) -> str | None:

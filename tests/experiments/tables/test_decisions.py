@@ -1,9 +1,12 @@
 """The decision table of planted runs: it chooses what was planted, and says where that fails."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from experiments.tables.contrasts import CLEAN, DIGITS, NOISY, PAIRS, TAIL
 from experiments.tables.decisions import decide, decision_table
+from experiments.tables.headlines import best_by_situation
 from experiments.tables.samples import Samples
 from tests.experiments.tables.planted import planted_runs
 
@@ -50,6 +53,14 @@ def test_it_says_where_the_choice_fails(decisions):
     assert "NLL on confusion, clean" in fails
     assert decisions.loc["Long tail", "fails"] == "in no cell here"
     assert "LDAM has +0.399 accuracy on long-tail" in decisions.loc["Clean labels", "fails"]
+
+
+def test_the_choices_are_said_one_by_one(decisions):
+    said = best_by_situation(SimpleNamespace(decisions=decisions.reset_index()))
+    chosen, default = said.split(". ")
+    assert chosen.startswith("What to choose (powered evidence) — symmetric label noise: GCE (+0.0")
+    assert default.startswith("Nothing is shown to beat CE for: clean labels; structured label")
+    assert default.endswith("noisy labels, then temperature scaling; unknown, no long tail.")
 
 
 def test_few_seeds_are_descriptive():

@@ -1,6 +1,6 @@
 """A small convolutional network for images: two layers of stride 2, a dense one, and a head.
 
-A convolution is nine shifted slices, concatenated, times one matrix: XLA's own convolution is tens
+A convolution is nine shifted images, concatenated, times one matrix: XLA's own convolution is tens
 of times slower on a CPU inside a loop.
 
 >>> import numpy as np
@@ -13,7 +13,6 @@ of times slower on a CPU inside a loop.
 
 import math
 from dataclasses import dataclass
-from itertools import product
 
 import flax.linen as nn
 import jax
@@ -37,16 +36,25 @@ def patches(x: Float[Array, "n *space C"]) -> Float[Array, "n *smaller M"]:
     Returns:
       `[n, ⌈H/2⌉, ⌈W/2⌉, 9 C]`, ordered by row, column and channel.
     """
-    space = x.shape[1:-1]
-    padded = jnp.pad(x, [(0, 0), *[(1, 1)] * len(space), (0, 0)])
+    for axis in reversed(range(1, x.ndim - 1)):
+        x = _neighbours(x, axis)
+    return x
 
-    def shifted(offset: tuple[int, ...]) -> Array:
-        ends = [start + size for start, size in zip(offset, space, strict=True)]
-        strides = [1, *[STRIDE] * len(space), 1]
-        return jax.lax.slice(padded, (0, *offset, 0), (x.shape[0], *ends, x.shape[-1]), strides)
 
-    offsets = product(range(KERNEL), repeat=len(space))
-    return jnp.concatenate([shifted(offset) for offset in offsets], axis=-1)
+def _neighbours(x: Float[Array, "*shape C"], axis: int) -> Float[Array, "*smaller M"]:
+    """Every second place along an axis, with the places before and after it, as channels.
+
+    By pairs, not by slices of stride 2, whose derivative reads nine padded arrays at every pixel.
+    """
+    pairs = _pad(x, axis, 0, x.shape[axis] % 2)
+    pairs = pairs.reshape(*x.shape[:axis], -1, 2, *x.shape[axis + 1 :])
+    here, after = (jax.lax.index_in_dim(pairs, k, axis + 1, keepdims=False) for k in (0, 1))
+    before = _pad(jax.lax.slice_in_dim(after, 0, -1, axis=axis), axis, 1, 0)
+    return jnp.concatenate([before, here, after], axis=-1)
+
+
+def _pad(x: Array, axis: int, before: int, after: int) -> Array:
+    return jnp.pad(x, [(before, after) if k == axis else (0, 0) for k in range(x.ndim)])
 
 
 class ConvolutionalLayers(nn.Module):

@@ -14,7 +14,7 @@ from pgeom.models.model import Model
 from pgeom.training import early_stopping
 from pgeom.types import AnyArray, ClassStats
 
-PREDICTED = 1024  # examples that are predicted at once
+AT_ONCE = 2**21  # activations of a prediction: more are slower, and take memory
 
 
 class Weights(NamedTuple):
@@ -51,6 +51,11 @@ def standardise(
     return jnp.where(jnp.isnan(values), 0, (values - mean) / scale)
 
 
+def predicted_at_once(model: Model) -> int:
+    """How many examples are predicted at once."""
+    return max(1, AT_ONCE // model.activations)
+
+
 def predict(
     model: Model,
     parameters: Float[Array, " P"],
@@ -58,7 +63,7 @@ def predict(
     member: Member,
     rows: Int[Array, " n"],
 ) -> Float[Array, "n K"]:
-    """Logits of some rows, without dropout, a thousand at a time: activations take memory."""
+    """Logits of some rows, without dropout, as many at once as `predicted_at_once` says."""
 
     def logits(part):
         return model.logits(parameters, standardise(features, member, part))
@@ -66,7 +71,7 @@ def predict(
     n = rows.shape[0]
     if n == 0:  # which not every module can reshape
         return jnp.zeros((0, model.classes), parameters.dtype)
-    if n <= PREDICTED:
+    if n <= (part := predicted_at_once(model)):
         return logits(rows)
-    parts = jnp.pad(rows, (0, -n % PREDICTED)).reshape(-1, PREDICTED)
+    parts = jnp.pad(rows, (0, -n % part)).reshape(-1, part)
     return jax.lax.map(logits, parts).reshape(-1, model.classes)[:n]

@@ -17,7 +17,7 @@ from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training import early_stopping, epoch as one_epoch
 from pgeom.training.epoch import Run
-from pgeom.training.member import PREDICTED, Member, Weights
+from pgeom.training.member import Member, Weights, predicted_at_once
 from pgeom.training.settings import Optimiser, StopOn
 from pgeom.types import ClassStats
 
@@ -107,7 +107,7 @@ def member_bytes(setup: Setup, sizes: Sizes) -> int:
     """
     _, *held = shapes(replace(setup, devices=1, members_per_device=1), sizes, shard_members(1))
     at_once = 4 * min(setup.batch_size, sizes.train)
-    at_once += 2 * min(PREDICTED, max(sizes.validation, sizes.inputs))
+    at_once += 2 * min(predicted_at_once(setup.model), max(sizes.validation, sizes.inputs))
     working = at_once * setup.model.activations * np.dtype(np.float32).itemsize
     masks = jax.eval_shape(lambda key: setup.model.masks(key, sizes.train), jax.random.key(0))
     return working + 2 * _bytes((held, masks))

@@ -1,0 +1,20 @@
+"""Predictions of a member, which are made in parts."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from pgeom.training import member as members
+from tests.training.conftest import FEATURES, MODEL, inputs_of, make_task
+
+
+def test_predictions_in_parts_are_those_at_once(monkeypatch):
+    task = make_task(0)
+    rows, parameters = jnp.arange(11), jnp.asarray(task.initial)
+    expected = MODEL.logits(parameters, inputs_of(task.member, rows))
+    for at_once in (11, 4, 1):  # the last part is padded
+        monkeypatch.setattr(members, "AT_ONCE", at_once * MODEL.activations)
+        assert members.predicted_at_once(MODEL) == at_once
+        found = members.predict(MODEL, parameters, jnp.asarray(FEATURES), task.member, rows)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr(members, "AT_ONCE", 1)
+    assert members.predicted_at_once(MODEL) == 1

@@ -70,41 +70,20 @@ def member_epoch(
       `epoch(features, member, order[n], runs) -> runs`, with runs stacked `[L, ...]`. A run that
       has stopped is passed through, and costs nothing where the epoch is not vmapped.
     """
-    step_direction = optimiser.transformation().update
 
     def epoch(
         features: Float[Array, "N d"], member: Member, order: Int[Array, " n"], runs: Run
     ) -> Run:
-        heads = [logit_gradient(loss.build(member.stats)) for loss in losses]
-        validate = _validation_losses(losses, member.stats)
-        # every run that has not stopped is at one epoch: they share this epoch's masks
-        number = jnp.max(runs.stopping.epoch)
-        key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(member.dropout)), number)
-        masks = model.masks(key, order.shape[0])
-        batches = _batches(member, order, masks, batch_size)
+        batches = _batches(member, order, _masks(model, member, order, runs), batch_size)
         steps, rows = batches.y.shape
         last = order.shape[0] - (steps - 1) * rows
+        step = _make_step(model, losses, optimiser, features, member, last)
+        validate = _validation_losses(losses, member.stats)
 
         def train(index, run):
             first = run.stopping.epoch * steps
-
-            def step(carry, numbered):
-                (parameters, moments), (place, batch) = carry, numbered
-                logits, pull_back = jax.vjp(
-                    lambda w: _logits(model, w, features, member, batch, last), parameters
-                )
-                annealing = Annealing(first + place, member.beta0, member.horizon)
-                slopes = jax.lax.switch(index, heads, logits, batch.y, annealing)
-                (gradient,) = pull_back(slopes * batch.shares)
-                with jax.numpy_dtype_promotion("standard"):  # optax has a float to an integer power
-                    direction, moments = step_direction(gradient, moments, parameters)
-                parameters = jax.tree.map(
-                    lambda w, slope: w - member.learning_rate * slope, parameters, direction
-                )
-                return (parameters, moments), None
-
-            carry = (run.parameters, run.moments)
-            carry, _ = jax.lax.scan(step, carry, (jnp.arange(steps), batches))
+            carry, numbered = (run.parameters, run.moments), (jnp.arange(steps) + first, batches)
+            carry, _ = jax.lax.scan(partial(step, index), carry, numbered)
             judge = partial(_judge, model, stop_on, partial(validate, index))
             return judge(features, member, run, *carry, first + steps)
 
@@ -117,6 +96,46 @@ def member_epoch(
         return jax.lax.map(unless_stopped, (jnp.arange(len(losses)), runs))
 
     return epoch
+
+
+def _masks(model: Model, member: Member, order: Int[Array, " n"], runs: Run) -> Masks:
+    """The masks of an epoch, for all runs: every one that has not stopped is at one epoch."""
+    number = jnp.max(runs.stopping.epoch)
+    key = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(member.dropout)), number)
+    return model.masks(key, order.shape[0])
+
+
+def _make_step(
+    model: Model,
+    losses: Sequence[LossSpec],
+    optimiser: Optimiser,
+    features: Float[Array, "N d"],
+    member: Member,
+    last: int,
+) -> Callable:
+    """`step(index, (parameters, moments), (number, batch))`, of the loss of that index.
+
+    The last batch has `last` examples.
+    """
+    heads = [logit_gradient(loss.build(member.stats)) for loss in losses]
+    step_direction = optimiser.transformation().update
+
+    def step(index, carry, numbered):
+        (parameters, moments), (number, batch) = carry, numbered
+        logits, pull_back = jax.vjp(
+            lambda w: _logits(model, w, features, member, batch, last), parameters
+        )
+        annealing = Annealing(number, member.beta0, member.horizon)
+        slopes = jax.lax.switch(index, heads, logits, batch.y, annealing)
+        (gradient,) = pull_back(slopes * batch.shares)
+        with jax.numpy_dtype_promotion("standard"):  # optax has a float to an integer power
+            direction, moments = step_direction(gradient, moments, parameters)
+        parameters = jax.tree.map(
+            lambda w, slope: w - member.learning_rate * slope, parameters, direction
+        )
+        return (parameters, moments), None
+
+    return step
 
 
 def logit_gradient(

@@ -219,6 +219,7 @@ RULES: dict[str, Rule] = {
     "transpose": lambda do, args, params, aval: np.transpose(args[0], params["permutation"]),
     "rev": lambda do, args, params, aval: np.flip(args[0], params["dimensions"]),
     "concatenate": lambda do, args, params, aval: np.concatenate(args, params["dimension"]),
+    "stack": lambda do, args, params, aval: np.stack(args, params["axis"]),
     "slice": _slice,
     "dynamic_slice": _dynamic_slice,
     "gather": _gather,

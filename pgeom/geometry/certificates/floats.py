@@ -8,6 +8,7 @@ It is what guesses are made with; nothing is proved by it.
 [[3.0, 0.0], [0.0, 0.0]]
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -153,8 +154,25 @@ def _softplus(x):
     return np.logaddexp(x, 0.0), share, share / (1 + np.exp(x))
 
 
+def _tan(x):
+    value = np.tan(x)
+    return value, 1 + value**2, 2 * value * (1 + value**2)
+
+
+def _atan(x):
+    return np.arctan(x), 1 / (1 + x**2), -2 * x / (1 + x**2) ** 2
+
+
+def _erf(x):
+    slope = 2 / math.sqrt(math.pi) * np.exp(-(x**2))
+    return np.vectorize(math.erf)(x), slope, -2 * x * slope
+
+
 FUNCTIONS = {
     "exp": _exp,
+    "tan": _tan,
+    "atan": _atan,
+    "erf": _erf,
     "log": lambda x: (np.log(x), 1 / x, -1 / x**2),
     "xlogx": _xlogx,
     "sin": lambda x: (np.sin(x), np.cos(x), -np.sin(x)),

@@ -44,8 +44,7 @@ class Arithmetic:
             "tanh": lambda x: g.lin(
                 ONE, [(-2 * ONE, g.power(g.lin(ONE, [(ONE, g.exp(g.scale(2, x)))]), -1))]
             ),
-            "sin": lambda x: g.node("sin", (x,)),
-            "cos": lambda x: g.node("cos", (x,)),
+            **{name: self._function(name) for name in ("sin", "cos", "tan", "atan", "erf")},
             "sinh": lambda x: self._hyperbolic(x, -HALF),
             "cosh": lambda x: self._hyperbolic(x, HALF),
             "sign": self._sign,
@@ -60,6 +59,9 @@ class Arithmetic:
             "min": lambda x, y: self._negative(self._maximum(self._negative(x), self._negative(y))),
             "pow": lambda x, y: self._power(x, y),
         }
+
+    def _function(self, name: str) -> Callable[[Node], Node]:
+        return lambda x: self.g.node(name, (x,))
 
     def apply(self, name: str, x: Any) -> Any:
         """An operation on one element."""

@@ -13,6 +13,7 @@ from typing import Any
 from pgeom.geometry.certificates.algebra import Graph
 from pgeom.geometry.certificates.expression import (
     Node,
+    coefficient,
     constant,
     factors,
     is_affine,
@@ -129,7 +130,7 @@ class Choices:
         return Split(inside, face, other)
 
     def _cut(self, condition: Condition, no: Any, yes: Any) -> Any:
-        """no + a·max(d, 0) + b·max(d, 0)² if yes − no = a·d + b·d²: the same without a choice."""
+        """no + Σ c·max(d, 0)^r if yes − no = Σ c·d^r: the same without a choice."""
         d, truth, g = condition.d, condition.truth, self.graph
         no, yes = (g.const(int(x)) if isinstance(x, (bool, int)) else x for x in (no, yes))
         if no is yes:
@@ -137,12 +138,37 @@ class Choices:
         if isinstance(no, Node) and isinstance(yes, Node) and truth[0] != truth[2]:
             if not truth[0]:
                 no, yes = yes, no
-            gap, beyond = g.sub(yes, no), g.maximum(d, g.const(0))
-            if (factors := polynomial(gap, d, g.K)) is not None:
-                a, b = factors
-                powers = [(a, beyond), (b, g.power(beyond, 2))]
+            if len(terms(d)) == 1 and terms(d)[0][0] < 0:  # so that d = |x| − c, not c − |x|
+                d, no, yes = g.scale(-1, d), yes, no
+            beyond = g.maximum(d, g.const(0))
+            if (found := self._powers(g.sub(yes, no), d)) is not None:
+                powers = [(c, g.power(beyond, r)) for r, c in found if c]
                 return g.lin(Fraction(0), [(Fraction(1), no), *powers])
         return Unreadable("`where` with a condition that cuts through the simplex")
+
+    def _powers(self, gap: Node, d: Node) -> list[tuple[Fraction, Fraction]] | None:
+        """Pairs (r, c) with gap = Σ c·d^r and r > 0, or None."""
+        own = [(c, x) for c, x in terms(gap) if x.op == "mono" and x.args == (d,)]
+        rest = self.graph.lin(constant(gap), [pair for pair in terms(gap) if pair not in own])
+        if any(x.data[0] <= 0 for _, x in own):
+            return None
+        found = polynomial(rest, d, self.graph.K) or self._of_one_term(rest, d)
+        if found is None:
+            return None
+        return [(Fraction(1), found[0]), (Fraction(2), found[1]), *((x.data[0], c) for c, x in own)]
+
+    def _of_one_term(self, x: Node, d: Node) -> tuple[Fraction, Fraction] | None:
+        """(a, b) with x = a·d + b·d², where d = c·y + e and x = A + B·y + C·y²."""
+        if len(terms(d)) != 1:
+            return None
+        ((c, y),), e = terms(d), constant(d)
+        square = self.graph.power(y, 2)
+        if any(z is not y and z is not square for _, z in terms(x)):
+            return None
+        A, B, C = constant(x), coefficient(x, y), coefficient(x, square)
+        if A - B * e / c + C * e**2 / c**2 != 0:
+            return None
+        return (B - 2 * C * e / c) / c, C / c**2
 
 
 def polynomial(x: Node, d: Node, K: int) -> tuple[Fraction, Fraction] | None:

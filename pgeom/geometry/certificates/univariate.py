@@ -8,7 +8,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 
-from flint import arb
+from flint import arb, arb_series
 
 from pgeom.geometry.certificates import enclosures as on
 from pgeom.geometry.certificates.enclosures import NOTHING, UNIT, ZERO, Interval, exactly
@@ -24,7 +24,7 @@ def derivatives(op: str, x: Interval, data: tuple) -> Triple:
 
 
 def ramp(x: Interval, r: Fraction) -> Triple:
-    """max(x, 0)^r for r ≥ 2; f″ jumps at 0 if r = 2, which no bound on it minds."""
+    """max(x, 0)^r for r > 1; f″ jumps at 0 if r ≤ 2, which no bound on it minds."""
     above = Interval(max(x.lo, ZERO), max(x.hi, ZERO))
     value, first, second = power(above, r)
     if x.hi <= 0:
@@ -77,6 +77,18 @@ def _softplus(x: Interval) -> Triple:
     return on.log(UNIT + up), share, Interval(max(ZERO, min(e.lower() for e in ends)), most)
 
 
+def _in_a_ball(f: Callable[[arb_series], arb_series]) -> Callable[[Interval], Triple]:
+    """By Arb's own enclosures around the whole interval."""
+
+    def triple(x: Interval) -> Triple:
+        if not x.finite:
+            raise on.Undefined("a function of an infinite number")
+        value = f(arb_series([x.lo.union(x.hi), 1], prec=3))
+        return on.enclosure(value[0]), on.enclosure(value[1]), on.enclosure(2 * value[2])
+
+    return triple
+
+
 FUNCTIONS: dict[str, Callable[[Interval], Triple]] = {
     "exp": _exp,
     "log": _log,
@@ -84,4 +96,7 @@ FUNCTIONS: dict[str, Callable[[Interval], Triple]] = {
     "sin": _sin,
     "cos": _cos,
     "softplus": _softplus,
+    "tan": _in_a_ball(arb_series.tan),
+    "atan": _in_a_ball(arb_series.atan),
+    "erf": _in_a_ball(arb_series.erf),
 }

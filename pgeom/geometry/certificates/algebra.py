@@ -24,8 +24,10 @@ from pgeom.geometry.certificates.expression import (
     is_affine,
     is_multiple,
     is_rational,
+    is_root,
     terms,
 )
+from pgeom.geometry.certificates.maxima import RAMP, apart, undominated
 
 
 class Graph:
@@ -91,6 +93,9 @@ class Graph:
         return self.mono([(x, ONE), (y, ONE)])
 
     def power(self, x: Node, r: Fraction | int) -> Node:
+        if r == 2 and x.op == "lin" and len(x.args) <= 2 and all(map(is_root, x.args)):
+            parts = [*terms(x), (constant(x), self.const(1))]  # (√p − √q)² term by term
+            return self.lin(ZERO, [(a * b, self.mul(y, z)) for a, y in parts for b, z in parts])
         return self.mono([(x, Fraction(r))])
 
     def mono(self, powers: Iterable[tuple[Node, Fraction]]) -> Node:
@@ -121,10 +126,11 @@ class Graph:
         if not bases:
             return self.const(1)
         for x, r in bases.items():
-            if x.op == "max" and r >= 2 and len(x.args) == 2 and self.const(0) in x.args:
-                (y,) = (y for y in x.args if y is not self.const(0))
-                rest = {z: s for z, s in bases.items() if z is not x}
-                return self._product({**rest, self.node("ramp", (y,), (r,)): ONE})
+            pieces = apart(self, x) if x.op == "max" and r >= RAMP else []
+            rest = {z: s for z, s in bases.items() if z is not x}
+            if pieces and (len(pieces) == 1 or not rest):
+                ramps = [self.node("ramp", (y,), (r,)) for y in pieces]
+                return self.add(*ramps) if not rest else self._product({**rest, ramps[0]: ONE})
         if len(bases) == 1 and ONE in bases.values():
             return next(iter(bases))
         kept = sorted(bases, key=lambda x: x.index)
@@ -142,6 +148,8 @@ class Graph:
                 return ONE, [(self.absolute(x.args[0]), x.data[0] * r)]
         if x.op == "max" and r % 2 == 0 and x.args[0] is self.scale(-1, x.args[1]):
             return ONE, [(x.args[0], r)]  # |x|² = x²
+        if is_multiple(x) and is_affine(x) and not whole:
+            return ONE, None  # (c·p)^r, a power of a form as it is
         if is_multiple(x) and (whole or x.data[1] > 0):
             c, y = x.data[1], x.args[0]
             return (c ** int(r), [(y, r)]) if whole else (ONE, [(self.const(c), r), (y, r)])
@@ -221,17 +229,8 @@ class Graph:
 
     def maximum(self, *args: Node) -> Node:
         """The largest, without those that another one never falls below."""
-        kept: list[Node] = []
-        flat = [y for x in args for y in (x.args if x.op == "max" else (x,))]
-        for x in dict.fromkeys(flat):
-            if not any(self._at_least(y, x) for y in kept):
-                kept = [y for y in kept if not self._at_least(x, y)] + [x]
-        kept.sort(key=lambda x: x.index)
+        kept = undominated(self, args)
         return kept[0] if len(kept) == 1 else self.node("max", kept)
-
-    def _at_least(self, x: Node, y: Node) -> bool:
-        """Whether x ≥ y everywhere is known; never of two probabilities."""
-        return not x.op == y.op == "p" and self.sign(self.sub(x, y)) in (0, 1)
 
 
 def _collects(x: Node, total: Node) -> bool:

@@ -19,7 +19,7 @@ class Node:
     Attributes:
       index: its place in the graph, after those of its arguments.
       op: `p` (a class's probability), `lin` (c₀ + Σ c_i x_i), `mono` (Π x_i^{r_i}), `lse`
-        (log Σ c_i exp x_i), `max`, `ramp` (max(x, 0)^r, r ≥ 2), or a function of one variable.
+        (log Σ c_i exp x_i), `max`, `ramp` (max(x, 0)^r, r > 1), or a function of one variable.
       args: the x_i.
       data: the c_i or r_i; of `p` the class.
     """
@@ -50,6 +50,11 @@ def coefficient(x: Node, y: Node) -> Fraction:
     return next((c for c, z in terms(x) if z is y), ZERO)
 
 
+def are_opposite(x: Node, y: Node) -> bool:
+    """Whether x = −y by their terms."""
+    return constant(x) == -constant(y) and [(-c, z) for c, z in terms(x)] == terms(y)
+
+
 def is_rational(x: Node) -> bool:
     return x.op == "lin" and not x.args
 
@@ -57,6 +62,11 @@ def is_rational(x: Node) -> bool:
 def is_multiple(x: Node) -> bool:
     """Whether x is c·y with a rational c."""
     return x.op == "lin" and len(x.args) == 1 and x.data[0] == 0
+
+
+def is_root(x: Node) -> bool:
+    """Whether x has a fractional power."""
+    return x.op == "mono" and any(r.denominator > 1 for r in x.data)
 
 
 def is_affine(x: Node) -> bool:

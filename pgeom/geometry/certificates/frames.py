@@ -1,7 +1,6 @@
 """Regions of the simplex, and affine functions on them.
 
-A `Cell` is a simplex inside the simplex, a `Ridge` is a range of u = w·p for functions of u alone,
-a `Segment` is part of a line.
+A `Cell` is a simplex inside the simplex, a `Ridge` is a range of u = w·p for functions of u alone.
 
 >>> from pgeom.geometry.certificates.algebra import Graph
 >>> g = Graph(3)
@@ -174,17 +173,3 @@ class Ridge:
         a, b = rational(slope), rational(const)
         ends = a * self.lo + b, a * self.hi + b
         return between(min(ends), max(ends)), exactly(slope)
-
-
-class Segment:
-    """The points from p to p + t·d for 0 ≤ t ≤ length, with t as the variable."""
-
-    def __init__(self, p: Rational, d: Rational, length: int = 1):
-        self.p, self.d, self.length = p, d, length
-
-    def affine(self, x: Node) -> Line:
-        const, slopes = affine(x)
-        start = sum((rational(c) * self.p[k] for k, c in slopes.items()), rational(const))
-        slope = sum((rational(c) * self.d[k] for k, c in slopes.items()), fmpq(0))
-        ends = start, start + self.length * slope
-        return between(min(ends), max(ends)), between(slope, slope)

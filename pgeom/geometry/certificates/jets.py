@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pgeom.geometry.certificates import enclosures as on
 from pgeom.geometry.certificates.enclosures import INFINITY, NOTHING, Interval, exactly
-from pgeom.geometry.certificates.expression import Node, is_affine, reachable
+from pgeom.geometry.certificates.expression import Node, are_opposite, is_affine, reachable
 from pgeom.geometry.certificates.frames import END, START, Region
 from pgeom.geometry.certificates.univariate import derivatives
 
@@ -73,7 +73,12 @@ class Jets:
             return total(NOTHING, [(exactly(q), product(*pair)) for q, pair in pairs if q])
         if x.op == "lse":
             return self._log_sum_exp(x, args)
-        return largest(args) if x.op == "max" else apply(x.op, args[0], x.data)
+        if x.op == "max":
+            top = largest(args)
+            either = len(x.args) == 2 and are_opposite(*x.args)  # |x| ≥ 0
+            floor = max(top.value.lo, on.ZERO) if either else top.value.lo
+            return top._replace(value=Interval(floor, top.value.hi))
+        return apply(x.op, args[0], x.data)
 
     def _log_sum_exp(self, x: Node, args: list[Jet]) -> Jet:
         grown = [(exactly(c), apply("exp", y, ())) for c, y in zip(x.data, args, strict=True)]

@@ -7,12 +7,18 @@ from flint import fmpq_mat
 from pgeom.geometry.certificates.algebra import Graph
 from pgeom.geometry.certificates.expression import Node, is_affine, reachable, terms
 from pgeom.geometry.certificates.frames import rational
-from pgeom.geometry.certificates.matrices import is_bilinear, quadratic_form, quadratic_matrix
-from pgeom.geometry.certificates.ranges import MOST
+from pgeom.geometry.certificates.matrices import (
+    is_bilinear,
+    is_semidefinite,
+    quadratic_form,
+    quadratic_matrix,
+)
+
+MOST = 12  # classes, up to which a quadratic form is written as a sum of squares
 
 
 def collected(graph: Graph, root: Node) -> Node:
-    """The same function with nodes `quadratic` for products of forms, and under square roots."""
+    """The same function with nodes `quadratic` for products of forms, and squares under roots."""
     new: dict[Node, Node] = {}
 
     def renewed(x: Node) -> Node:
@@ -26,9 +32,7 @@ def collected(graph: Graph, root: Node) -> Node:
         if x.op == "lin" and any(map(_is_product, x.args)):
             new[x] = _sum(graph, x, new)
         elif x.op == "mono" and x.data == (Fraction(1, 2),) and not is_affine(x.args[0]):
-            Q = quadratic_form(x.args[0], graph.K) if graph.K <= MOST else None
-            base = renewed(x.args[0]) if Q is None else _node(graph, Q)
-            new[x] = graph.node("mono", (base,), x.data)
+            new[x] = graph.node("mono", (_squares(graph, x.args[0]) or renewed(x.args[0]),), x.data)
         else:
             new[x] = graph.node(x.op, [renewed(y) for y in x.args], x.data)
     return renewed(root)
@@ -45,6 +49,24 @@ def _sum(graph: Graph, x: Node, new: dict[Node, Node]) -> Node:
     all_terms = [(Fraction(1), _node(graph, quadratic_matrix(products, graph.K))), *rest]
     factors, args = zip(*all_terms, strict=True)
     return graph.node("lin", args, (x.data[0], *factors))
+
+
+def _squares(graph: Graph, x: Node) -> Node | None:
+    """pᵀQp with Q ⪰ 0 as a sum of squares of forms, by exact elimination; None of other nodes."""
+    already = x.op == "lin" and min(x.data) >= 0 and all(y.data == (2,) for y in x.args)
+    Q = None if already or graph.K > MOST else quadratic_form(x, graph.K)
+    if Q is None or not is_semidefinite(Q):
+        return None
+    rows, squares = Q.tolist(), []
+    for k in range(graph.K):
+        top = list(rows[k])
+        if top[k] == 0:
+            continue
+        form = [(Fraction(int(v.p), int(v.q)), graph.p(j)) for j, v in enumerate(top) if v != 0]
+        pivot = Fraction(int(top[k].p), int(top[k].q))
+        squares.append((1 / pivot, graph.power(graph.lin(Fraction(0), form), 2)))
+        rows = [[v - row[k] * b / top[k] for v, b in zip(row, top, strict=True)] for row in rows]
+    return graph.lin(Fraction(0), squares)
 
 
 def _node(graph: Graph, Q: fmpq_mat) -> Node:

@@ -11,6 +11,8 @@ a checker can afford for a function of any form.
 1.0
 """
 
+from functools import lru_cache
+
 from flint import arb, arb_series, ctx, fmpq
 
 from pgeom.geometry.certificates.expression import Node, is_affine, reachable
@@ -22,27 +24,30 @@ FUNCTIONS = {
     "log": arb_series.log,
     "sin": arb_series.sin,
     "cos": arb_series.cos,
+    "tan": arb_series.tan,
+    "atan": arb_series.atan,
+    "erf": arb_series.erf,
     "xlogx": lambda x: x * x.log(),
     "softplus": lambda x: _log_sum_exp([(1, x), (1, arb_series([0]))]),
 }
 
 
 class Series:
-    """Evaluates nodes to value + slope·t + ½ bend·t², each of them once."""
+    """Evaluates nodes to value + slope·t + ½ bend·t² + …, each of them once."""
 
     def __init__(self, points: list[Rational], d: Rational):
         self.points, self.d = points, d
         self._known: dict[Node, arb_series] = {}
 
     def __call__(self, x: Node) -> arb_series:
-        ctx.cap = 3  # terms of a series
+        ctx.cap = 4  # terms of a series
         for y in reachable(x):
             if y not in self._known:
                 self._known[y] = self._evaluate(y)
         return self._known[x]
 
     def _affine(self, x: Node) -> arb_series:
-        form = [rational(v) for v in at_vertices(x, len(self.d))]
+        form = _form(x, len(self.d))
         ends = [_dot(form, p) for p in self.points]
         return arb_series([arb(min(ends)).union(arb(max(ends))), arb(_dot(form, self.d))])
 
@@ -63,7 +68,7 @@ class Series:
         if x.op in ("max", "ramp"):
             rivals = args if x.op == "max" else [*args, arb_series([0])]
             largest = _largest(rivals)
-            return largest if x.op == "max" else _power(largest, x.data[0])
+            return _power(largest, x.data[0]) if x.op == "ramp" and largest.length() else largest
         return FUNCTIONS[x.op](args[0])
 
 
@@ -72,15 +77,25 @@ def second_derivative(x: Node, points: list[Rational], d: Rational) -> arb:
     return 2 * Series(points, d)(x)[2]
 
 
-def is_positive(x: Node, K: int) -> bool:
-    """Whether x > 0 wherever all p_k are, for reasons that a checker sees."""
+def is_positive(x: Node, K: int, concave: bool = False) -> bool:
+    """Whether x > 0 wherever all p_k are, for reasons that a checker sees.
+
+    A concave x is positive if it is so at the vertices.
+    """
     if is_affine(x):
         values = at_vertices(x, K)
         return min(values) >= 0 and max(values) > 0
-    if x.op == "mono" or (x.op == "lin" and x.data[0] >= 0 and min(x.data[1:]) > 0):
+    if x.op == "mono" or (x.op == "lin" and x.data[0] >= 0 and min(x.data[1:], default=1) > 0):
         return all(is_positive(y, K) for y in x.args)
     corners = [unit(k, K) for k in range(K)]
-    return x.op == "exp" or bool(Series(corners, (fmpq(0),) * K)(x)[0] > 0)
+    hulls = [[p] for p in corners] if concave else [corners]
+    return x.op == "exp" or all(Series(hull, (fmpq(0),) * K)(x)[0] > 0 for hull in hulls)
+
+
+@lru_cache(maxsize=10_000)
+def _form(x: Node, K: int) -> list[fmpq]:
+    """The values of an affine node at the vertices."""
+    return [rational(v) for v in at_vertices(x, K)]
 
 
 def _dot(form: list[fmpq], point: Rational) -> fmpq:
@@ -104,4 +119,4 @@ def _log_sum_exp(pairs: list) -> arb_series:
 
 def _largest(args: list[arb_series]) -> arb_series:
     able = [x for x in args if not any(x[0] < y[0] for y in args)]
-    return able[0] if len(able) == 1 else arb_series([NAN] * 3)
+    return able[0] if len(able) == 1 else arb_series([NAN] * 4)

@@ -8,6 +8,7 @@
 ([0, 1], 1, True)
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from pgeom.geometry.certificates.enclosures import Interval, Undefined
@@ -15,6 +16,7 @@ from pgeom.geometry.certificates.expression import Node, constant, factors, is_a
 from pgeom.geometry.certificates.frames import Cell, extremes
 from pgeom.geometry.certificates.jets import Jets
 from pgeom.geometry.certificates.matrices import is_semidefinite, quadratic_form
+from pgeom.geometry.certificates.series import is_positive
 
 MOST = 30  # classes, up to which pᵀQp ≥ 0 is decided exactly
 
@@ -24,6 +26,8 @@ class Ranges:
 
     def __init__(self, K: int):
         self.K = K
+        # by rules, once there are any
+        self.is_concave: Callable[[Node], bool] = lambda x: False
         self._values = Jets(Cell.whole(K))
         self._positive: dict[Node, bool] = {}
 
@@ -60,7 +64,12 @@ class Ranges:
             return True
         if x.op == "mono" and all(self.positive(y) for y in x.args):
             return True
-        return bool(self.range(x).lo > 0)
+        try:
+            if self.range(x).lo > 0:
+                return True
+        except Undefined:
+            return False
+        return self.is_concave(x) and is_positive(x, self.K, concave=True)
 
     def exceeds_zero(self, x: Node, or_equals: bool = False) -> bool:
         """Whether x > 0, or x ≥ 0, is known wherever all coordinates are positive."""

@@ -1,7 +1,8 @@
 """Reads the jaxpr of F as an expression: the real function that F denotes.
 
 Literals and constants are the floats that they are, arithmetic is that of the real numbers, and
-nested calls (`jit`, `custom_jvp`, `custom_vjp`, `checkpoint`) are read through. What is made of
+nested calls (`jit`, `custom_jvp`, `custom_vjp`, `checkpoint`) and loops of known length are read
+through. What is made of
 integers and truth values alone is computed by JAX in their own types. An operation without a
 translation is named by `Unsupported`.
 
@@ -23,6 +24,7 @@ from pgeom.geometry.certificates.array_primitives import RULES, elementwise
 from pgeom.geometry.certificates.expression import Node
 from pgeom.geometry.certificates.primitives import Arithmetic, is_concrete, number
 from pgeom.geometry.certificates.ranges import Ranges
+from pgeom.geometry.certificates.rules import Rules
 from pgeom.geometry.certificates.selects import TRUTH, Split, Unreadable
 from pgeom.types import Generator
 
@@ -31,7 +33,7 @@ CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # the parameter of a call that is run
 SAME = {"stop_gradient", "copy", "copy_p", "optimization_barrier"}
 MOVES = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev", "slice"}
-MOVES |= {"concatenate", "dynamic_slice", "gather", "pad", "select_n"}
+MOVES |= {"concatenate", "stack", "dynamic_slice", "gather", "pad", "select_n"}
 # what may give integers or truth values that are not known: nothing that computes with them
 DISCRETE = {*MOVES, *TRUTH, "is_finite", "top_k", "and", "or", "not"}
 # of known integers, besides what has a rule
@@ -40,6 +42,7 @@ COMPUTED |= {"square", "xor", "shift_left", "shift_right_logical", "shift_right_
 COMPUTED |= {"reduce_and", "reduce_or", "reduce_xor", "cumprod", "cummax", "cummin", "split"}
 COMPUTED |= {"argmax", "argmin", "population_count", "clz"}
 WHOLE = (jnp.integer, jnp.bool_)
+LONGEST = 1000  # steps of a loop
 NO_RULE = (AttributeError, LookupError, NotImplementedError, TypeError, ValueError)
 
 
@@ -65,6 +68,8 @@ def read(F: Generator, K: int) -> Reading:
     with jax.enable_x64(True):
         jaxpr = jax.make_jaxpr(scalar_function(F))(jnp.full(K, 1 / K, jnp.float64))
     ranges = Ranges(K)
+    rules = Rules(ranges)
+    ranges.is_concave = lambda x: rules.prove(x, -1) is not None
     graph = Graph(K, ranges.sign)
     reader = Reader(graph, ranges)
     point = np.array([graph.p(k) for k in range(K)], dtype=object)
@@ -112,11 +117,25 @@ class Reader:
             consts = getattr(inner, "consts", [])
             return self.run(getattr(inner, "jaxpr", inner), consts, args)
         try:
-            result = self._results(eqn, args)
+            result = self._scan(params, args) if name == "scan" else self._results(eqn, args)
         except NO_RULE:
             broken = Unreadable(f"`{name}`, which has no rule")
             return [_filled(var.aval.shape, broken) for var in eqn.outvars]
         return result if isinstance(result, list) else [result]
+
+    def _scan(self, params: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+        """A loop of known length, step by step."""
+        body, length = params["jaxpr"], params["length"]
+        first, last = params["num_consts"], params["num_consts"] + params["num_carry"]
+        if not 0 < length <= LONGEST:
+            raise NotImplementedError
+        carry, rows = args[first:last], {}
+        for t in reversed(range(length)) if params["reverse"] else range(length):
+            slices = [x[t : t + 1].reshape(x.shape[1:]) for x in args[last:]]
+            results = self.run(body.jaxpr, body.consts, [*args[:first], *carry, *slices])
+            carry, rows[t] = results[: last - first], results[last - first :]
+        columns = zip(*(rows[t] for t in range(length)), strict=True)
+        return [*carry, *(np.stack(column) for column in columns)]
 
     def _results(self, eqn: Any, args: list[np.ndarray]) -> Any:
         name, aval = eqn.primitive.name, eqn.outvars[0].aval

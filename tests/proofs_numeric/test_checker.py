@@ -9,9 +9,12 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 
 import pgeom
+from pgeom.geometry.certificates import certify_range
 from proofs_numeric import checker
 from tests.geometry.certified import CONVEX, OTHERS
 from tests.test_house import ROOT
@@ -27,6 +30,13 @@ NAMES = {  # a name, and the number of classes
     "maximum": 3,
     "entropy": 5,
     "large waves": 3,
+    "p³ norm": 3,
+    "geometric mean": 3,
+    "quadratic over linear": 3,
+}
+RANGES = {  # a function on three classes, convex or not
+    "penalty": lambda p: jax.nn.softplus(jax.nn.logsumexp(9 * p[1:]) - 9 * p[0]),
+    "product": lambda p: 2 * p[0] * p[1] ** 2,
 }
 
 
@@ -36,7 +46,8 @@ def documents():
         F = CONVEX[name][0](K) if name in CONVEX else OTHERS[name](K)
         return json.loads(json.dumps(pgeom.certify(F, K).document))
 
-    return {name: certified(name, K) for name, K in NAMES.items()}
+    ranges = {name: certify_range(F, 3, gap=0.02).document for name, F in RANGES.items()}
+    return {name: certified(name, K) for name, K in NAMES.items()} | json.loads(json.dumps(ranges))
 
 
 def seal(document):
@@ -58,7 +69,7 @@ def scale(key, factor):
     """A better bound, in the claim and in the evidence."""
 
     def change(d):
-        sign = 1 if key == "m_tangent" else -1
+        sign = 1 if key in ("m_tangent", "least") else -1
         better = Fraction(d[key]) * Fraction(factor)
         d[key], d["evidence"][key]["bound"] = str(better), str(sign * better)
 
@@ -93,6 +104,10 @@ def drop_box(d):
     lower(d)["cover"]["halves"].pop()
 
 
+def drop_half(d):
+    d["evidence"]["largest"]["cover"]["halves"].pop()
+
+
 def drop_part(d):
     lower(d)["proof"]["parts"].pop()
 
@@ -123,17 +138,16 @@ def disprove(d):
 
 TAMPERED = [
     ("norm", scale("m_tangent", 1.001)),
-    ("norm", scale("M_tangent", 0.999)),
     ("waves", scale("m_tangent", 1.01)),
     ("waves", scale("M_tangent", 0.99)),
     ("quadratic", scale("m_tangent", 1.001)),
     ("quadratic", scale("M_tangent", 0.999)),
     ("entropy", scale("m_tangent", 3)),
     ("Huber", scale("M_tangent", 0.99)),
-    ("norm", put("2", "m_tangent")),
-    ("norm", put("1", "evidence", "m_tangent", "bound")),
-    ("norm", put(None, "evidence", "m_tangent")),
-    ("norm", put(4, "K")),
+    ("quadratic", put("9", "m_tangent")),
+    ("quadratic", put("99", "evidence", "m_tangent", "bound")),
+    ("quadratic", put(None, "evidence", "m_tangent")),
+    ("quadratic", put(4, "K")),
     ("waves", drop_box),
     ("waves", drop_part),
     ("waves", raise_bend),
@@ -158,6 +172,39 @@ TAMPERED = [
     ("large waves", change_constant("lin", 1, "9")),
     ("cubes", disprove),
     ("maximum", put("unknown", "nodes", 1, 0)),
+    # products of powers and means
+    ("p³ norm", change_rule(rule="compose")),
+    ("p³ norm", change_constant("mono", 0, "1/5")),
+    ("p³ norm", change_constant("mono", 0, "-1/3")),
+    ("p³ norm", change_constant("lin", 1, "-1")),
+    ("p³ norm", change_constant("lin", 0, "-1/9")),
+    ("p³ norm", drop_part),
+    ("p³ norm", put("unknown", "strictly_convex")),
+    ("geometric mean", put("proved", "strictly_convex")),
+    ("geometric mean", change_constant("mono", 0, "3/4")),
+    ("geometric mean", change_constant("mono", 0, "-1/3")),
+    ("geometric mean", change_constant("lin", 1, "1")),
+    ("quadratic over linear", change_constant("mono", 1, "-3/2")),
+    ("quadratic over linear", change_constant("mono", 0, "3")),
+    ("quadratic over linear", change_constant("mono", 0, "1")),
+    # ranges and what is attained
+    ("penalty", scale("largest", "999/1000")),
+    ("penalty", scale("least", "1001/1000")),
+    ("penalty", put(["1/3", "1/3", "1/3"], "evidence", "least", "cover", "at")),
+    ("penalty", put(["2", "-1", "0"], "evidence", "least", "cover", "at")),
+    ("penalty", put(None, "evidence", "m_tangent")),
+    ("penalty", put("12", "attained", "largest", "value")),
+    ("penalty", put("0", "attained", "least", "value")),
+    ("penalty", put(["1", "0", "0"], "attained", "largest", "p")),
+    ("product", scale("largest", "97/100")),
+    ("product", put("1/1000", "least")),
+    ("product", drop_half),
+    ("product", put([0, 0], "evidence", "largest", "cover", "split")),
+    ("product", put("1/3", "attained", "largest", "value")),
+    ("product", change_constant("mono", 1, "1")),
+    ("quadratic", put("0", "attained", "m_tangent", "value")),
+    ("quadratic", put("99", "attained", "M_tangent", "value")),
+    ("quadratic", put(["1", "1", "1"], "attained", "m_tangent", "d")),
 ]
 
 
@@ -176,7 +223,7 @@ def forged(nodes, proof=None, *, bound=0, segment=None, upper=None, **claims):
     below = proof and {"bound": str(bound), "proof": proof, "cover": {}}
     verdict = "disproved" if segment else "proved" if proof else "unknown"
     file = {
-        "format": "pgeom certificate 1",
+        "format": "pgeom certificate 2",
         "K": 3,
         "nodes": nodes,
         "convex": verdict,
@@ -185,6 +232,7 @@ def forged(nodes, proof=None, *, bound=0, segment=None, upper=None, **claims):
         "M_tangent": upper and upper["bound"].removeprefix("-"),
         "evidence": {"m_tangent": below, "M_tangent": upper},
         "segment": segment,
+        "attained": {},
     }
     return seal(file | claims)
 
@@ -201,40 +249,67 @@ def squares(**changes):
 def row(op, data, rule, *affine, segment=None):
     """An operation on affine functions, and a proof by one rule."""
     rows = [["affine", [], form] for form in affine]
-    parts = [{"rule": "affine"} for _ in affine] if rule in ("max", "lse", "compose") else []
+    parts = [{"rule": "affine"} for _ in affine] if rule == "compose" else []
     proof = {"rule": rule, "parts": parts} if parts else {"rule": rule}
     nodes = [*rows, [op, list(range(len(rows))), data]]
     return forged(nodes, None if segment else proof, segment=segment)
+
+
+def falling(op, data, *affine, rule="compose"):
+    """Minus an operation on affine functions, and a proof as if it were convex."""
+    rows = [["affine", [], form] for form in affine]
+    n = len(rows)
+    parts = {"parts": [{"rule": "affine"}] * n} if rule == "compose" else {}
+    nodes = [*rows, [op, list(range(n)), data], ["lin", [n], [0, -1]]]
+    return forged(nodes, whole({"rule": rule, **parts}))
+
+
+def mean(r, s, count=3, forms=((1, 0, 0), (0, 1, 0), (0, 0, 1)), **claims):
+    """(Σ x^r)^s of affine functions."""
+    rows = [["affine", [], list(form)] for form in forms[:count]]
+    powers = [["mono", [k], [r]] for k in range(count)]
+    total = ["lin", list(range(count, 2 * count)), [0] + [1] * count]
+    nodes = [*rows, *powers, total, ["mono", [2 * count], [s]]]
+    return forged(nodes, {"rule": "mean", "parts": [{"rule": "affine"}] * count}, **claims)
 
 
 STEEP = {"bound": "-1", "proof": RIDGE, "cover": {"bends": ["-1"]}}
 ROOTS = [[["mono", [k], ["1/2"]], ["log", [3 + 2 * k], []]] for k in range(3)]
 NOTHING = [*UNITS, *(r for pair in ROOTS for r in pair), ["lin", [4, 6, 8], [0, 0, 0, 0]]]
 HOLLOW = whole(*[{"rule": "compose", "parts": [{"rule": "ridge"}]}] * 3)
-LENGTH = [*UNITS, squares()["nodes"][-1], ["exp", [0], []], ["mono", [3, 4], ["1/2"]]]
 FORGED = {
     "a matrix above its diagonal": forged(product(1, 10, 0, 1), {"rule": "quadratic"}),
-    "the same, disproved": forged(product(1, 10, 0, 1), segment=INSIDE),
     "a falling matrix": forged(product(1, -10, 0, 1), {"rule": "quadratic"}, bound="1/100"),
     "M without evidence": squares(M_tangent="1/1000"),
     "m without evidence": forged(squares()["nodes"], m_tangent="1000"),
     "evidence without m": squares(m_tangent=None),
     "a ramp of two": row("ramp", [2], "ridge", [1, 0, 0], [-1, -1, -1]),
-    "a power of a maximum": row("max", [3], "max", [0, -1, 0]),
-    "a power of a maximum, disproved": row("max", [3], "max", [0, -1, 0], segment=INSIDE),
+    "a power of a maximum": row("max", [3], "compose", [0, -1, 0]),
+    "a power of a maximum, disproved": row("max", [3], "compose", [0, -1, 0], segment=INSIDE),
     "a power of a logarithm": forged(
         [UNITS[0], ["log", [0], ["3"]], ["mono", [0], [2]], ["lin", [1, 2], [0, 1, 1]]],
         {"rule": "sum", "parts": [{"terms": [0, 1], "proof": {"rule": "ridge"}}]},
     ),
     "a power of x log x": forged([UNITS[0], ["xlogx", [0], ["3"]]], upper=STEEP),
     "nothing, strictly": forged(NOTHING, HOLLOW, strictly_convex="proved"),
-    "a root of two": forged(LENGTH, {"rule": "length"}, bound="1/4"),
+    "a product of two": row("mono", [1, 1], "compose", [1, 0, 0], [0, 1, 0]),
+    "a product of degree −1": row("mono", [1, -2], "compose", [1, 0, 0], [1, 2, 1]),
+    "a quotient of degree 0": row("mono", [2, -2], "compose", [1, 0, 0], [1, 2, 1]),
+    "an odd power of both signs": row("mono", [3, -1], "compose", [1, -1, 0], [1, 2, 1]),
+    "a quotient by both signs": row("mono", [2, -1], "compose", [1, 0, 0], [1, -1, 1]),
+    "a concave product of degree 3/2": falling("mono", ["1/2"] * 3, *np.eye(3, dtype=int).tolist()),
+    "a convex product, falling": falling("mono", [2, -1], [1, 0, 0], [1, 2, 1]),
+    "a falling ramp": falling("ramp", ["3/2"], [1, -1, 0], rule="ridge"),
+    "a mean of low powers": mean("3/2", "1/2"),
+    "a mean, strictly, of too few": mean("3", "1/3", 2, strictly_convex="proved"),
+    "a mean of both signs": mean("3", "1/3", forms=[[1, -1, 0], [0, 1, 0], [0, 0, 1]]),
+    "a maximum that falls": falling("max", [], [1, 0, 0], [0, 1, 0]),
     "K is a truth value": forged(
         [["affine", [], [1]], ["mono", [0], [2]]], {"rule": "ridge"}, bound=99, K=True
     ),
     "one class": forged([["affine", [], [1]]], {"rule": "affine"}, bound=99, K=1),
-    "a root of a ramp": row("ramp", ["3/2"], "ridge", [1, -1, 0]),
-    "a negative weight": row("lse", [2, -1], "lse", [1, 0, 0], [0, 1, 0]),
+    "a ramp of power 1": row("ramp", [1], "compose", [1, -1, 0]),
+    "a negative weight": row("lse", [2, -1], "compose", [1, 0, 0], [0, 1, 0]),
     "an argument that is true": forged(
         [*UNITS[:2], ["mono", [True], [2]]], {"rule": "ridge"}, bound=0
     ),
@@ -263,17 +338,27 @@ def test_powers_are_of_moderate_size(power):
 
 def test_what_is_made_by_hand_is_verified_if_it_is_right():
     assert "convex proved" in checker.verify(forged(product(1, 1, 1, 1), {"rule": "quadratic"}))
-    assert checker.verify(squares()).endswith("m ≥ 2, M ≤ None")
+    assert checker.verify(squares()).endswith("bounds {'m_tangent': 2}")
     assert "convex proved" in checker.verify(row("mono", [3], "ridge", [1, 0, 0]))
     assert "convex proved" in checker.verify(row("ramp", ["5/2"], "ridge", [1, -1, 0]))
-    assert "convex proved" in checker.verify(row("mono", [4], "ridge", [1, -1, 0]))
-    assert "convex proved" in checker.verify(row("lse", [2, 1], "lse", [1, 0, 0], [0, 1, 0]))
+    assert "convex proved" in checker.verify(row("mono", [4], "compose", [1, -1, 0]))
+    assert "convex proved" in checker.verify(row("lse", [2, 1], "compose", [1, 0, 0], [0, 1, 0]))
+    assert "convex proved" in checker.verify(row("ramp", ["3/2"], "ridge", [1, -1, 0]))
+    assert "convex proved" in checker.verify(row("mono", [2, -1], "compose", [1, -1, 0], [1, 2, 1]))
+    assert "strictly proved" in checker.verify(mean("3", "1/3", strictly_convex="proved"))
+    concave = falling("mono", ["1/3"] * 3, *np.eye(3, dtype=int).tolist())
+    assert "convex proved" in checker.verify(concave)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_certificates_are_verified(documents, name):
     words = checker.verify(documents[name])
     assert f"convex {documents[name]['convex']}" in words
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_ranges_are_verified(documents, name):
+    assert f"'largest': {documents[name]['largest']}" in checker.verify(documents[name])
 
 
 @pytest.mark.parametrize("case", range(len(TAMPERED)))
@@ -286,7 +371,7 @@ def test_forged_certificates_are_refused(documents, case):
 
 
 def test_a_hash_is_part_of_the_digest(documents):
-    assert refused({**documents["norm"], "jaxpr": "0" * 64})
+    assert refused({**documents["quadratic"], "jaxpr": "0" * 64})
 
 
 def test_the_checker_shares_no_code():
@@ -308,8 +393,8 @@ def run(*arguments):
 
 def test_the_command(documents, tmp_path: Path):
     good, bad, other = (tmp_path / f"{name}.json" for name in ("good", "bad", "other"))
-    good.write_text(json.dumps(documents["norm"]))
-    bad.write_text(json.dumps(documents["norm"] | {"m_tangent": "2"}))
+    good.write_text(json.dumps(documents["quadratic"]))
+    bad.write_text(json.dumps(documents["quadratic"] | {"m_tangent": "9"}))
     other.write_text("{}")
     assert (run(good).returncode, run(bad).returncode, run(other).returncode) == (0, 1, 2)
     assert run(good).stdout.startswith("verified: convex proved")

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from pgeom.geometry.convexity import Witness
 
 Verdict: TypeAlias = Literal["proved", "disproved", "unknown"]
-FORMAT = "pgeom certificate 1"
+FORMAT = "pgeom certificate 2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Certificate:
 
     def write(self, path: str | Path) -> None:
         """Write the certificate as JSON, for `python -m proofs_numeric.checker PATH`."""
-        Path(path).write_text(json.dumps(self.document, ensure_ascii=False) + "\n", "utf-8")
+        write_document(self.document, path)
 
     def __repr__(self) -> str:
         m, M = (None if b is None else float(b) for b in (self.m_tangent, self.M_tangent))
@@ -58,6 +58,11 @@ class Certificate:
 
 def _shown(bound: float | None) -> str:
     return "?" if bound is None else f"{bound:.6g}"
+
+
+def write_document(document: dict[str, Any], path: str | Path) -> None:
+    """Write a certificate as JSON."""
+    Path(path).write_text(json.dumps(document, ensure_ascii=False) + "\n", "utf-8")
 
 
 def seal(document: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from flint import fmpq
 from pgeom.geometry.certificates.forms import Bounded, Forms
 from pgeom.geometry.certificates.frames import Cell
 
+HOPELESS = 40  # cells, if there is still one without any bound
 SLACKS = (1e-13, 1e-11, 1e-8, 1e-5, 1e-3, 0.03, 0.3, 1.0, 3.0)  # relative
 
 
@@ -48,6 +49,8 @@ def cover(forms: Forms, least: float, budget: Budget, *, target: float = math.in
     queue = [_item(forms, Cell.whole(forms.K), tree, count)]
     enough = min(least - budget.gap * abs(least), target)
     while len(queue) < budget.cells and queue[0][0] < enough:
+        if math.isinf(queue[0][0]) and len(queue) > HOPELESS:
+            break
         _, _, cell, node, _ = heapq.heappop(queue)
         i, j = cell.longest_edge()
         halves: list[dict] = [{}, {}]

@@ -12,7 +12,7 @@ from flint import arb, fmpq
 from pgeom.geometry.certificates import floats
 from pgeom.geometry.certificates.expression import Node, is_affine, reachable
 from pgeom.geometry.certificates.floats import affordable, spectra
-from pgeom.geometry.certificates.frames import Direction
+from pgeom.geometry.certificates.frames import Direction, at_vertices
 from pgeom.geometry.certificates.series import Series
 
 Rational = tuple[fmpq, ...]
@@ -70,6 +70,7 @@ def _candidates(root: Node, K: int, extra: list[np.ndarray]):
         for h in 10.0 ** -np.arange(1, 8):
             room = min(0.9 * np.min(p / np.maximum(np.abs(d), 1e-30)), h)
             yield from ((p + room * d, p), (p - room * d, p))
+    yield from _kinks(root, K)
     yield from _value_pairs(root, points)
 
 
@@ -77,16 +78,37 @@ def _value_pairs(root: Node, points: np.ndarray):
     """Pairs with D < 0 in float64, for jumps and kinks, which no Hessian shows."""
     rng = np.random.default_rng(0)
     points = points[rng.permutation(len(points))[:400]]
-    batch = floats.evaluate(root, points)
     others = points[rng.permutation(len(points))]
     for share in (1.0, 0.1, 0.01):
-        eta = (1 - share) * points + share * others
-        gaps = floats.values(root, eta) - batch.value
-        gaps -= np.sum(batch.slopes * (eta - points), axis=1)
-        size = np.abs(batch.value) + np.abs(batch.slopes).max(axis=1) * share
-        for i in np.argsort(np.where(np.isfinite(gaps), gaps / size, np.inf))[:5]:
-            if gaps[i] < -1e-13 * size[i]:
-                yield eta[i], points[i]
+        yield from _lowest(root, (1 - share) * points + share * others, points)
+
+
+def _lowest(root: Node, eta: np.ndarray, points: np.ndarray):
+    """Up to five of the pairs for which D is lowest in float64, and negative."""
+    batch = floats.evaluate(root, points)
+    gaps = floats.values(root, eta) - batch.value
+    gaps -= np.sum(batch.slopes * (eta - points), axis=1)
+    distance = np.abs(eta - points).sum(axis=1)
+    size = 1e-300 + np.abs(batch.value) + np.abs(batch.slopes).max(axis=1) * distance
+    for i in np.argsort(np.where(np.isfinite(gaps), gaps / size, np.inf))[:5]:
+        if gaps[i] < -1e-13 * size[i]:
+            yield eta[i], points[i]
+
+
+def _kinks(root: Node, K: int):
+    """Pairs on either side of where two affine arguments of a maximum are equal."""
+    nodes = [x for x in reachable(root) if x.op == "max" and all(map(is_affine, x.args))]
+    around = sample(K)[:20]
+    for x in nodes[-12:]:
+        a, b = (np.array([float(v) for v in at_vertices(y, K)]) for y in x.args[:2])
+        gap = a - b
+        step = np.eye(K)[gap.argmax()] - np.eye(K)[gap.argmin()]
+        if gap.min() < 0 < gap.max():
+            on = around - (around @ gap / (gap @ step))[:, None] * step
+            for h in (1e-2, 1e-3, 1e-4):
+                inside = on[on.min(axis=1) > h]
+                if len(inside):
+                    yield from _lowest(root, inside + h * step / 2, inside - h * step / 2)
 
 
 def sample(K: int) -> np.ndarray:

@@ -8,14 +8,12 @@ from flint import arb, fmpq
 
 from pgeom.geometry.certificates.covers import Cover
 from pgeom.geometry.certificates.disproofs import rational_point
-from pgeom.geometry.certificates.enclosures import Undefined
 from pgeom.geometry.certificates.expression import Node, is_affine, reachable
 from pgeom.geometry.certificates.floats import Spectra
 from pgeom.geometry.certificates.forms import Forms, Part
-from pgeom.geometry.certificates.frames import Segment, at_vertices, rational
-from pgeom.geometry.certificates.jets import Jets
-from pgeom.geometry.certificates.ranges import Ranges
+from pgeom.geometry.certificates.frames import at_vertices, rational
 from pgeom.geometry.certificates.rules import Proof
+from pgeom.geometry.certificates.series import second_derivative
 
 
 class Bound(NamedTuple):
@@ -31,6 +29,8 @@ class Bound(NamedTuple):
 
 
 def _part_proof(part: Part) -> Proof:
+    if part.kind == "length":
+        return written(part.data[0])
     return written(part.data) if part.kind == "rule" else {"rule": part.kind}
 
 
@@ -50,8 +50,11 @@ def written(proof: Proof) -> Proof:
     return plain
 
 
-def attained(root: Node, ranges: Ranges, seen: Spectra, sign: int) -> dict[str, Any] | None:
-    """Where sign·F bends least in float64: a point, a direction, and a bound on the curvature."""
+def attained(root: Node, seen: Spectra, sign: int) -> dict[str, Any] | None:
+    """Where sign·F bends least in float64: a point, a direction, and a bound on its curvature.
+
+    The curvature of F is at most that for sign 1, and at least that for sign −1.
+    """
     inside = seen.points.min(axis=1) > 2.0**-30
     if not inside.any():
         return None
@@ -61,34 +64,22 @@ def attained(root: Node, ranges: Ranges, seen: Spectra, sign: int) -> dict[str, 
     step = [Fraction(float(x)).limit_denominator(2**20) for x in along]
     step[0] -= sum(step)
     p, d = rational_point(seen.points[i]), tuple(map(rational, step))
-    try:
-        bend = Jets(Segment(p, d, 0), ranges)(root).bend
-    except Undefined:
-        return None
-    highest = bend.hi if sign == 1 else -bend.lo
-    value = highest / arb(sum((x * x for x in d), fmpq(0)))
+    value = sign * second_derivative(root, [p], d) / arb(sum((x * x for x in d), fmpq(0)))
     if not value.is_finite():
         return None
     size = float(value.upper())
-    return {"p": p, "d": d, "at_most": Fraction(size + 1e-12 * abs(size))}
+    return {"p": p, "d": d, "value": sign * Fraction(size + 1e-12 * abs(size) + 1e-30)}
 
 
 def nodes(root: Node, K: int) -> list[list[Any]]:
     """The expression as rows [operation, arguments, constants], the root last.
 
-    Affine functions are written as their values at the vertices, and softplus as a log-sum-exp.
+    Affine functions are written as their values at the vertices.
     """
-    zero = ["affine", [], [0] * K]
-    rows: list[list[Any]] = [zero]
+    rows: list[list[Any]] = []
     place: dict[Node, int] = {}
     for x in reachable(root):
         inner = [] if is_affine(x) else [place[y] for y in x.args]
-        if is_affine(x):
-            row = ["affine", [], at_vertices(x, K)]
-        elif x.op == "softplus":
-            row = ["lse", [*inner, 0], [1, 1]]
-        else:
-            row = [x.op, inner, list(x.data)]
         place[x] = len(rows)
-        rows.append(row)
+        rows.append(["affine", [], at_vertices(x, K)] if is_affine(x) else [x.op, inner, [*x.data]])
     return rows

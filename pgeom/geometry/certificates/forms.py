@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from flint import arb, fmpq, fmpq_mat
 
-from pgeom.geometry.certificates.enclosures import Interval, Undefined
 from pgeom.geometry.certificates.expression import ONE, Node, terms
 from pgeom.geometry.certificates.frames import Cell, Direction, Point, rational
+from pgeom.geometry.certificates.lengths import Length
 from pgeom.geometry.certificates.matrices import (
     eliminates,
     least_eigenvalue,
     nonnegative_on_tangents,
 )
 from pgeom.geometry.certificates.quadratics import matrix
-from pgeom.geometry.certificates.ridges import round_down
-from pgeom.geometry.certificates.rules import Rules, group, length_form
+from pgeom.geometry.certificates.ridges import is_simple
+from pgeom.geometry.certificates.rules import Rules, group
 from pgeom.geometry.certificates.series import second_derivative
 
 Matrix = dict[tuple[int, int], Any]
@@ -68,10 +68,13 @@ class Bounded(NamedTuple):
 
 
 class Forms:
-    """The parts of sign·F, and their matrices on cells."""
+    """The parts of sign·F, and their matrices on cells.
 
-    def __init__(self, root: Node, sign: int, rules: Rules):
-        self.K, self.rules, self.sign = rules.K, rules, sign
+    `bent` asks for the Hessians of terms that are convex by rules, where 0 is too low a bound.
+    """
+
+    def __init__(self, root: Node, sign: int, rules: Rules, bent: bool = False):
+        self.K, self.rules, self.sign, self.bent = rules.K, rules, sign, bent
         total = root if root.op == "lin" else Node(-1, "lin", (root,), (Fraction(0), ONE))
         self.parts = []
         for along, indices in group(total, self.K):
@@ -84,10 +87,19 @@ class Forms:
         ((c, x),) = chosen
         if x.op == "quadratic":
             return Part("quadratic", indices, chosen, matrix(x, self.K))
-        if (Q := length_form(x, self.K)) is not None:
-            return Part("length", indices, chosen, (Q, inverse_sum(Q)))
         proof = self.rules.prove(x, 1 if c > 0 else -1)
-        return Part("hessian" if proof is None else "rule", indices, chosen, proof)
+        if c > 0 and proof is not None and (length := Length.of(x, proof, self.K)) is not None:
+            return Part("length", indices, chosen, (proof, length))
+        if proof is None or self.bent:
+            return Part("hessian", indices, chosen)
+        return Part("rule", indices, chosen, proof)
+
+    def laborious(self) -> int:
+        """How many parts have bounds that take long."""
+        simple = (all(is_simple(c, x, self.K) for c, x in part.chosen) for part in self.parts)
+        quick = ("quadratic", "length", "rule")
+        pairs = zip(self.parts, simple, strict=True)
+        return sum(part.kind not in quick and not plain for part, plain in pairs)
 
     def on_cell(self, cell: Cell) -> Bounded | None:
         """The matrix on a cell, or None if a part has no bound there."""
@@ -105,7 +117,8 @@ class Forms:
             elif part.kind == "quadratic":
                 add_multiple(total, 2 * rational(part.chosen[0][0]), part.data)
             elif part.kind == "length":
-                add_multiple(total, length_factor(part, cell), part.data[0])
+                length = part.data[1]
+                add_multiple(total, rational(part.chosen[0][0]) * length.factor, length.Q)
             elif part.kind == "hessian" and not add_hessian(balls, part, cell):
                 return None
         return Bounded(self._rows(total), self._rows(balls) if balls else None, bends)
@@ -115,44 +128,21 @@ class Forms:
         return [[entries.get((i, j), zero) for j in range(self.K)] for i in range(self.K)]
 
 
-def length_factor(part: Part, cell: Cell) -> fmpq:
-    """f with H ⪰ f·Q for c·√(pᵀQp): on tangents Q/(s·(pᵀQp)^{3/2}) ⪯ H ⪯ √s·Q, s = 1ᵀQ⁻¹1.
-
-    In the inner product of Q tangents are orthogonal to Q⁻¹1, whose share of p is 1/s: at least
-    1/(s·pᵀQp) of dᵀQd remains across p, and pᵀQp ≥ 1/s.
-    """
-    ((c, _),), (Q, s) = part.chosen, part.data
-    if c < 0:
-        factor = arb(rational(c)) * arb(s).sqrt()
-    else:
-        points = fmpq_mat([list(v) for v in cell.vertices])
-        square = points * Q * points.transpose()
-        size = arb(max(square[i, i] for i in range(len(cell.vertices))))
-        factor = arb(rational(c) / s) / (size * size.sqrt())
-    return lower(Interval(factor.lower(), factor.lower()))
-
-
-def inverse_sum(Q: fmpq_mat) -> fmpq:
-    """1ᵀQ⁻¹1."""
-    return sum(Q.solve(fmpq_mat([[1]] * Q.nrows())).entries(), fmpq(0))
-
-
 def add_hessian(balls: Matrix, part: Part, cell: Cell) -> bool:
     """Add balls around the entries in the basis e_i − e_K; whether they are finite.
 
-    Entries off the diagonal come from second derivatives along sums of two basis vectors.
+    By polarisation: 4uᵀHv is the second derivative along u + v less that along u − v.
     """
     ((c, x),) = part.chosen
     n = len(cell.vertices) - 1
 
-    def bend(*classes: int) -> arb:
-        d = [fmpq(classes.count(k)) for k in range(n)] + [fmpq(-len(classes))]
+    def bend(i: int, j: int, sign: int) -> arb:
+        d = [fmpq((k == i) + sign * (k == j)) for k in range(n)] + [fmpq(-1 - sign)]
         return rational(c) * second_derivative(x, cell.vertices, tuple(d))
 
-    squares = [bend(i) for i in range(n)]
     for i in range(n):
         for j in range(i + 1):
-            entry = squares[i] if i == j else (bend(i, j) - squares[i] - squares[j]) / 2
+            entry = (bend(i, j, 1) - (0 if i == j else bend(i, j, -1))) / 4
             if not entry.is_finite():
                 return False
             for a, b in {(i, j), (j, i)}:
@@ -172,11 +162,3 @@ def add_multiple(total: Matrix, factor: fmpq, Q: fmpq_mat) -> None:
     for i, row in enumerate(Q.tolist()):
         for j, entry in enumerate(row):
             total[i, j] = total.get((i, j), fmpq(0)) + factor * entry
-
-
-def lower(x: Interval) -> fmpq:
-    """A rational number below the interval."""
-    value = round_down(x)
-    if math.isinf(value):
-        raise Undefined("an infinite second derivative")
-    return fmpq(*value.as_integer_ratio())

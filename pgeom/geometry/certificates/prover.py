@@ -24,7 +24,7 @@ from pgeom.geometry.certificates.forms import Forms
 from pgeom.geometry.certificates.jaxpr_hash import jaxpr_hash
 from pgeom.geometry.certificates.quadratics import collected
 from pgeom.geometry.certificates.reader import Reading, Unsupported, read
-from pgeom.geometry.certificates.rules import Proof, Rules, length_form
+from pgeom.geometry.certificates.rules import Proof, Rules
 from pgeom.geometry.certificates.strictness import (
     flat_segment,
     spans_tangents,
@@ -48,8 +48,7 @@ def prove(F: Generator, K: int) -> Certificate:
             reading = read(F, K)
             root = collected(reading.graph, reading.root)
             for x in reachable(root):
-                if length_form(x, K) is None:
-                    reading.ranges.require_domain(x)
+                reading.ranges.require_domain(x)
         except (Unsupported, Undefined) as error:
             return _unknown(K, str(error), time.perf_counter() - start)
         return Prover(reading._replace(root=root)).certificate(start)
@@ -59,7 +58,8 @@ def _unknown(K: int, reason: str, seconds: float) -> Certificate:
     unknown: Verdict = "unknown"
     none = {"m_tangent": None, "M_tangent": None}
     verdicts = {"convex": unknown, "strictly_convex": unknown, "method": "none", **none}
-    document = seal({"K": K, "nodes": [], **verdicts, "evidence": none, "segment": None})
+    empty = {"nodes": [], "evidence": none, "attained": none, "segment": None}
+    document = seal({"K": K, **verdicts, **empty})
     return Certificate(
         K, **verdicts, witness=None, reason=reason, seconds=seconds, document=document
     )
@@ -94,7 +94,9 @@ class Prover:
             "disproved" if pair else "proved" if tree is not None or _holds(lower) else "unknown"
         )
         strictly, flat = self._strictness(convex, tree, lower)
-        upper = self._refined(self._whole(-1), True)
+        upper = self._whole(-1)
+        if pair is None:
+            upper = self._refined(upper, True)
         claims = {
             "convex": convex,
             "strictly_convex": strictly,
@@ -130,9 +132,12 @@ class Prover:
             entries = self.K * (self.K - 1) / 2 if general else 1
             budget = DECIDE._replace(cells=min(DECIDE.cells, int(WORK / entries)))
             return Bound(forms, cover(forms, least, budget, target=0.0))
-        if self.K <= SMALL and math.isfinite(least) and (forms.sign == 1 or bound > -math.inf):
-            sharper = cover(forms, least, SHARPEN)
-            return whole if sharper.bound is None else Bound(forms, sharper)
+        if self.K <= SMALL and math.isfinite(least):
+            bent = Forms(self.root, forms.sign, self.rules, bent=True)
+            cells = SHARPEN.cells // (1 + bent.laborious())
+            sharper = cover(bent, least, SHARPEN._replace(cells=cells))
+            if sharper.bound is not None and _float(sharper.bound) > bound:
+                return Bound(bent, sharper)
         return whole
 
     def _disproof(self, lower: Bound) -> Pair | None:
@@ -159,7 +164,7 @@ class Prover:
         return ("disproved" if flat is not None else "unknown"), flat
 
     def _document(self, claims, evidence, upper, pair, flat) -> dict[str, Any]:
-        known = self.root, self.ranges, self.seen
+        known = self.root, self.seen
         above = None if upper.found.bound is None else upper.document()
         return seal(
             {

@@ -23,18 +23,20 @@ from pgeom.geometry.certificates.enclosures import (
     enclosure,
     exactly,
 )
-from pgeom.geometry.certificates.expression import Node, is_affine
+from pgeom.geometry.certificates.expression import Node, is_affine, reachable
 from pgeom.geometry.certificates.frames import END, START, Direction, Ridge, direction
 from pgeom.geometry.certificates.jets import Jets
 from pgeom.geometry.certificates.ranges import Ranges
-from pgeom.geometry.certificates.series import Series
+from pgeom.geometry.certificates.series import Series, is_positive
 
 Terms = Sequence[tuple[Fraction | int, Node]]
 TYPICAL = fmpq(2, 7), fmpq(5, 7)  # points where no function of interest is flat
-TOLERANCE = 1e-4  # of the bound, relative
+PROBES = fmpq(1, 16), fmpq(1, 2), fmpq(15, 16)  # points where a bend may be negative
+TOLERANCE = 5e-4  # of the bound, relative
 FINEST = fmpq(1, 2**60)  # width of the narrowest interval
-SLACK = 1e-9  # by which the bound of other functions than powers is lowered, relative
-MOST = 400  # intervals of one bound
+SINGULAR = fmpq(1, 2**16)  # the same, where there is no bound
+SLACK = 1e-9  # by which bounds are lowered, relative, but for those of whole powers
+MOST = 150  # intervals of one bound
 
 
 def directions(x: Node, K: int) -> set[Direction]:
@@ -84,11 +86,11 @@ class Ridges:
 
     def bend(self, terms: Terms, along: Direction, lo: fmpq, hi: fmpq) -> Interval:
         """The range of φ″ by one interval evaluation; `Undefined` where φ is not."""
-        jets = Jets(Ridge(along, lo, hi), self.ranges)
         series = Series([along.point(lo), along.point(hi)], along.step())
+        jets = Jets(Ridge(along, lo, hi), self.ranges)
         total = NOTHING
         for c, x in terms:
-            bend = jets(x).bend if is_simple(x) else enclosure(2 * series(x)[2])
+            bend = jets(x).bend if is_simple(c, x, self.ranges.K) else enclosure(2 * series(x)[2])
             total = total + exactly(Fraction(c)) * bend
         return total
 
@@ -116,43 +118,51 @@ class Ridges:
             middle = (a + b) / 2
             best = min(best, at(middle))
             gap = TOLERANCE * abs(best)
-            if lowest >= best - gap or b - a < FINEST:
+            finest = SINGULAR if math.isinf(lowest) else FINEST
+            if lowest >= best - gap or b - a < finest:
                 break
             heapq.heapreplace(queue, (below(a, middle), a, middle))
             heapq.heappush(queue, (below(middle, b), middle, b))
         bound, a, b = queue[0]
         place = (a + b) / 2
-        if not is_exact(terms):  # so that other roundings than these confirm it, too
+        if not all(x.op in ("mono", "ramp") and x.data[0] % 1 == 0 for _, x in terms):  # inexact
             bound -= SLACK * abs(bound)
         return bound, int(place.p) / int(place.q)
 
     def is_convex(self, terms: Terms, along: Direction) -> bool:
         """Whether φ″ ≥ 0 is proved; φ″ = 0 at a point is, for sums of powers."""
+        if any(self._falls(terms, along, u) for u in PROBES):  # before a bound is computed in vain
+            return False
         least = self.least_bend(terms, along)
-        return least > 0 or (least == 0 and is_exact(terms))
+        return least > 0 or (least == 0 and all(is_simple(c, x, self.ranges.K) for c, x in terms))
+
+    def _falls(self, terms: Terms, along: Direction, u: fmpq) -> bool:
+        try:
+            return bool(self.bend(terms, along, u, u).hi < 0)
+        except Undefined:
+            return False
 
     def is_strict(self, terms: Terms, along: Direction) -> bool:
         """Whether a φ with φ″ ≥ 0 is strictly convex: analytic, with φ″ > 0 somewhere.
 
         Then the zeros of φ″ are isolated.
         """
-        if any(x.op == "ramp" for _, x in terms):
+        if any(y.op in ("max", "ramp") for _, x in terms for y in reachable(x)):
             return False
         return all(round_down(self.bend(terms, along, u, u)) > 0 for u in TYPICAL)
 
 
-def is_simple(x: Node) -> bool:
-    """Whether x is x^r, log x, x·log x, max(x, 0)^r or softplus of an affine x.
+def is_simple(c: Fraction | int, x: Node, K: int) -> bool:
+    """Whether x is y^r, log y or y·log y of an affine y > 0, max(y, 0)^r, or softplus.
 
-    Their second derivatives are monotone, that of softplus on either side of 0.
+    Their second derivatives are monotone, that of softplus on either side of 0; −max(y, 0)^r has
+    one if r ≥ 2.
     """
-    single = len(x.args) == 1 and is_affine(x.args[0])
-    return single and x.op in ("mono", "log", "xlogx", "ramp", "softplus")
-
-
-def is_exact(terms: Terms) -> bool:
-    """Whether a bound on φ″ is attained by all that bound it: of powers and logarithms."""
-    return all(is_simple(x) and x.op != "softplus" for _, x in terms)
+    if len(x.args) != 1 or not is_affine(x.args[0]):
+        return False
+    if x.op in ("ramp", "softplus"):
+        return x.op == "softplus" or x.data[0] >= 2 or c > 0
+    return x.op in ("mono", "log", "xlogx") and is_positive(x.args[0], K)
 
 
 def round_down(x: Interval) -> float:

@@ -1,8 +1,8 @@
 """Curvature of compositions: a tree of rules that proves a node convex or concave on the simplex.
 
 Independent of K: sums, functions of one direction (φ″ ≥ 0 by bisection), quadratic functions,
-lengths √(pᵀQp), log-sum-exp, maxima, and functions of convex functions. A proof is a dictionary,
-ready to be written.
+log-sum-exp, maxima, functions of convex functions, products of powers, and l^q means. A proof is a
+dictionary, ready to be written.
 
 >>> from pgeom.geometry.certificates.algebra import Graph
 >>> from pgeom.geometry.certificates.ranges import Ranges
@@ -16,12 +16,18 @@ ready to be written.
 from fractions import Fraction
 from typing import Any
 
-from flint import fmpq_mat
-
 from pgeom.geometry.certificates.enclosures import Undefined
-from pgeom.geometry.certificates.expression import Node, is_affine, reachable, terms
+from pgeom.geometry.certificates.expression import (
+    ONE,
+    Node,
+    factors,
+    is_affine,
+    is_constant,
+    reachable,
+    terms,
+)
 from pgeom.geometry.certificates.frames import Direction
-from pgeom.geometry.certificates.matrices import is_semidefinite, nonnegative_on_tangents
+from pgeom.geometry.certificates.matrices import nonnegative_on_tangents
 from pgeom.geometry.certificates.quadratics import matrix
 from pgeom.geometry.certificates.ranges import Ranges
 from pgeom.geometry.certificates.ridges import Ridges, direction_of
@@ -30,7 +36,7 @@ from pgeom.geometry.certificates.series import is_positive
 Proof = dict[str, Any]
 NO_RIDGES = ("max", "ramp", "quadratic")  # operations
 AFFINE: Proof = {"rule": "affine"}
-BENT = {"exp": 1, "ramp": 1, "log": -1}  # increasing functions: the sign of f″
+BENT = {"exp": 1, "ramp": 1, "max": 1, "lse": 1, "softplus": 1, "log": -1}  # increasing: of f″
 
 
 class Rules:
@@ -52,7 +58,7 @@ class Rules:
         return self._proofs[x, sign]
 
     def _prove(self, x: Node, sign: int) -> Proof | None:
-        if is_affine(x):
+        if is_affine(x) or is_constant(x):
             return AFFINE
         if x.op == "lin":
             return self._sum(x, sign)
@@ -62,9 +68,7 @@ class Rules:
         if x.op == "quadratic":
             Q = matrix(x, self.K)
             return {"rule": x.op} if Q is not None and nonnegative_on_tangents(sign * Q) else None
-        if x.op in ("max", "lse", "softplus"):
-            return self._largest(x) if sign == 1 else None
-        return self._length(x, sign) or self._compose(x, sign)
+        return self._compose(x, sign) or self._mean(x, sign)
 
     def _ridge(self, summands: list[tuple[Fraction, Node]], along: Direction) -> Proof | None:
         if not self.ridges.is_convex(summands, along):
@@ -86,31 +90,58 @@ class Rules:
             parts += [{"terms": [i], "proof": p} for i, p in zip(indices, proofs, strict=True)]
         return {"rule": "sum", "parts": parts}
 
-    def _largest(self, x: Node) -> Proof | None:
-        proofs = [self.prove(y, 1) for y in x.args]
-        if None in proofs:
-            return None
-        if x.op == "softplus":  # the log-sum-exp of x and 0
-            return {"rule": "lse", "parts": [*proofs, AFFINE]}
-        return {"rule": x.op, "parts": proofs}
-
-    def _length(self, x: Node, sign: int) -> Proof | None:
-        """√(pᵀQp) with Q ≻ 0."""
-        Q = length_form(x, self.K) if sign == 1 else None
-        return {"rule": "length"} if Q is not None else None
-
     def _compose(self, x: Node, sign: int) -> Proof | None:
-        """f(y): f convex, and y affine, or convex where f increases, or concave where it falls."""
-        if len(x.args) != 1 or x.op not in (*BENT, "mono"):
+        """f(y, …): f convex, and the y convex where f increases, concave where it falls."""
+        if x.op == "mono":
+            needed = self._product(sign, factors(x))
+        elif BENT.get(x.op, 0) * sign > 0:
+            needed = [sign] * len(x.args)
+            if x.op == "log" and not is_positive(x.args[0], self.K, concave=True):
+                needed = None
+        else:
+            needed = None
+        proofs = needed and self._arguments(x.args, needed)
+        if not proofs:
             return None
-        (y,) = x.args
-        r = x.data[0] if x.op == "mono" else Fraction(1)
-        if BENT.get(x.op, r * (r - 1)) * sign <= 0:
+        return {"rule": "compose", "parts": proofs}
+
+    def _mean(self, x: Node, sign: int) -> Proof | None:
+        """(c + Σ c·y)^s: for q = 1/s, the l^q norm of the y^s if q > 1, else a concave mean."""
+        if x.op != "mono" or len(x.args) != 1 or (0 < x.data[0] < 1) != (sign > 0):
             return None
-        if x.op in ("log", "mono") and not is_positive(y, self.K):
+        (total,), (s,) = x.args, x.data
+        if total.op != "lin" or min(total.data) < 0:
             return None
-        proof = self.prove(y, sign if r > 0 else -sign)
-        return None if proof is None else {"rule": "compose", "parts": [proof]}
+        args, needed = [], []
+        for y in total.args:
+            pairs = factors(y)
+            signs = self._product(sign, pairs, s)
+            if signs is None:
+                return None
+            args, needed = [*args, *(z for z, _ in pairs)], [*needed, *signs]
+        proofs = self._arguments(args, needed)
+        return proofs and {"rule": "mean", "parts": proofs, "args": args}
+
+    def _arguments(self, args, signs: list[int]) -> list[Proof] | None:
+        proofs = [self.prove(y, s) for y, s in zip(args, signs, strict=True)]
+        return None if None in proofs else [proof for proof in proofs if proof is not None]
+
+    def _product(self, sign: int, pairs, s: Fraction = ONE) -> list[int] | None:
+        """The signs that the x need for sign·Π x^{rs} to be convex, None if none suffice.
+
+        Of positive x, that is: an affine x may have any sign under an even power. Constants do not
+        count.
+        """
+        free = [r * s for x, r in pairs if not is_constant(x)]
+        up, total = sum(r > 0 for r in free), sum(free)
+        shape = up == 0 or (up == 1 and total >= 1) if sign > 0 else up == len(free) and total <= 1
+        signs = [sign if r * s > 0 else -sign for _, r in pairs]
+        for (x, r), needed in zip(pairs, signs, strict=True):
+            even = sign > 0 and r > 0 and r % 2 == 0 and is_affine(x)
+            plain = s == 1 and free == [1] and not is_constant(x)
+            if not (shape and (even or plain or is_positive(x, self.K, concave=needed < 0))):
+                return None
+        return signs
 
 
 def ridge_direction(x: Node, K: int) -> Direction | None:
@@ -131,11 +162,3 @@ def group(x: Node, K: int) -> list[tuple[Direction | None, list[int]]]:
             along = ridge_direction(y, K)
             groups.setdefault(i if along is None else along, []).append(i)
     return [(key if isinstance(key, Direction) else None, found) for key, found in groups.items()]
-
-
-def length_form(x: Node, K: int) -> fmpq_mat | None:
-    """Q ≻ 0 with x = √(pᵀQp) on the simplex, or None if x is no such thing."""
-    if x.op != "mono" or x.data != (Fraction(1, 2),):
-        return None
-    Q = matrix(x.args[0], K)
-    return Q if Q is not None and is_semidefinite(Q) and Q.det() != 0 else None

@@ -46,9 +46,10 @@ def main(
         module:function or path/to/file.py:function.
       figures: Also draw the paper's theory figures into this folder, as PNG, PDF and SVG. To draw
         without checking: python -m proofs_numeric.proof_figures DIR.
-      out: Also write everything to this folder, as proofs.md and proofs.json.
-      certify: Prove convexity and curvature of the paper's generators, or of --generator; search
-        only what is neither proved nor disproved. Needs the extra `certify`.
+      out: Also write everything to this folder, as proofs.md and proofs.json; with --certify, the
+        certificates, too, for python -m proofs_numeric.checker.
+      certify: Prove convexity and curvature of the paper's generators, and its ranges, or those of
+        --generator; search only what is neither proved nor disproved. Needs the extra `certify`.
       verbose: Print where the worst case of each claim was found, too.
       json: Print JSON on standard output, and nothing else there.
     """
@@ -58,7 +59,7 @@ def main(
         if folder is not None:
             command_line.make_folder(folder, option=option)
     if certify:
-        return _certify(generator, only, classes, progress, json)
+        return _certify(generator, only, classes, progress, json, out)
     if generator:
         results, notes = _check_generator(generator, only, classes, progress)
     else:
@@ -100,24 +101,37 @@ def _check_generator(
 
 
 def _certify(
-    spec: str, only: tuple[str, ...], classes: tuple[int, ...], progress: Console, json: bool
+    spec: str,
+    only: tuple[str, ...],
+    classes: tuple[int, ...],
+    progress: Console,
+    json: bool,
+    out: Path | None,
 ) -> int:
-    """Print certificates of the paper's generators, or of a user's; 1 if one is disproved."""
+    """Certify the paper's generators and ranges, or a user's generator; 1 if one is disproved."""
     if only:
         raise UsageError("--only: has no meaning with --certify, which has claims of its own")
     runner.check_classes(classes)
-    from proofs_numeric import proved
+    from proofs_numeric import certified_ranges, proved
 
     own = {spec: loading.load(spec, option="--generator")} if spec else None
-    rows = []
+    rows, ranges = [], []
     for K in classes or GENERATOR_CLASSES:
         for name, F in (own or proved.paper_generators(K)).items():
             with progress.status(Text(f"{name}, K = {K}")):
                 rows.append(proved.prove(name, F, K))
+        for fact in () if own else certified_ranges.facts(K):
+            with progress.status(Text(f"{fact.name}, K = {K}")):
+                ranges.append(certified_ranges.prove(fact, K))
+    if out is not None:
+        proved.write([*rows, *ranges], out)
     if json:
-        print(json_format.dumps(proved.to_json(rows), ensure_ascii=False), file=output.results())
+        everything = proved.to_json([*rows, *ranges])
+        print(json_format.dumps(everything, ensure_ascii=False), file=output.results())
     else:
-        command_line.make_console().print(proved.to_rich(rows))
+        console = command_line.make_console()
+        for part in (*proved.to_rich([*rows, *ranges]), proved.summary([*rows, *ranges])):
+            console.print(part)
     return 1 if any("disproved" in (row.convex, row.strictly_convex) for row in rows) else 0
 
 

@@ -1,10 +1,17 @@
 """`python -m proofs_numeric --certify`: what its rows say."""
 
+import json
+from pathlib import Path
+
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import pgeom
-from proofs_numeric import proved
+from pgeom.geometry import margin
+from pgeom.losses.constants import MARGIN
+from proofs_numeric import certified_ranges, checker, exact_range, instances, proved
 
 
 def test_rows_say_proved_disproved_or_searched():
@@ -12,14 +19,59 @@ def test_rows_say_proved_disproved_or_searched():
     assert (cubes.convex, cubes.strictly_convex, cubes.m_tangent) == ("proved", "proved", 0)
     dent = proved.prove("dent", lambda p: -jnp.sum(p**2), 3)
     assert (dent.convex, dent.strictly_convex, dent.M_tangent) == ("disproved", "disproved", -2)
-    norm = proved.prove("norm", lambda p: jnp.sum(p**3) ** (1 / 3), 2)
-    assert norm.convex == "searched"
+    gamma = proved.prove("gamma", lambda p: jnp.sum(jax.scipy.special.gammaln(p + 1)), 2)
+    assert gamma.convex == "searched"
 
 
 def test_the_table_and_the_json_have_every_row():
     rows = [proved.prove("squares", lambda p: jnp.sum(p**2), K) for K in (2, 3)]
-    assert proved.to_rich(rows).row_count == 2
+    (table,) = proved.to_rich(rows)
+    assert table.row_count == 2
     assert [row["M_tangent"] for row in proved.to_json(rows)] == [2, 2]
+    assert proved.summary(rows).startswith("Convexity: 2 proved, 0 disproved, 0 searched")
+
+
+def test_certificates_are_written_beside_the_report(tmp_path: Path):
+    fact = certified_ranges.Fact("a score", lambda p: jnp.sum(p**2))
+    rows = [proved.prove("squares", lambda p: jnp.sum(p**2), 2), certified_ranges.prove(fact, 2)]
+    proved.write(rows, tmp_path)
+    files = sorted((tmp_path / "certificates").iterdir())
+    assert [path.name for path in files] == ["a-score-K2.json", "squares-K2.json"]
+    for path in files:
+        assert "convex proved" in checker.verify(json.loads(path.read_text("utf-8")))
+    page = (tmp_path / "proofs.md").read_text("utf-8")
+    assert "| squares | 2 | proved | proved | 2 | 2 |" in page and "Ranges: 1 proved." in page
+    assert len(json.loads((tmp_path / "proofs.json").read_text("utf-8"))) == 2
+
+
+def test_the_ranges_of_margins_are_what_their_formulas_say():
+    low, high = margin.margin_range(3, tau=MARGIN["tau"])
+    stated = [(-high, -low), margin.penalty_range(3, **MARGIN)]
+    for fact, ends in zip(certified_ranges.margins(), stated, strict=True):
+        row, ends = certified_ranges.prove(fact, 3), tuple(map(float, ends))
+        assert (row.least, row.largest) == pytest.approx(ends, rel=1e-6)
+        assert (row.lowest, row.highest) == pytest.approx(ends, rel=1e-6)
+        assert "'largest'" in checker.verify(json.loads(json.dumps(row.document)))
+
+
+@pytest.mark.parametrize("K", (2, 3))
+def test_logit_gradients_are_at_most_8_over_27(K):
+    fact = certified_ranges.Fact("gradients", certified_ranges.LOGIT_GRADIENTS[K], gap=0.05)
+    row = certified_ranges.prove(fact, K)
+    assert 8 / 27 <= row.largest <= 1.06 * 8 / 27 and 0.94 * 8 / 27 <= row.highest <= 8 / 27
+    point = np.array([1, 2, 0][:K]) / 3
+    assert certified_ranges.LOGIT_GRADIENTS[K](point) == pytest.approx(8 / 27, rel=1e-6)
+    assert "'largest'" in checker.verify(json.loads(json.dumps(row.document)))
+
+
+def test_the_ranges_of_scores_are_the_exact_ones():
+    F = instances.one_ridge(2)
+    fact = certified_ranges.Fact("ridge", certified_ranges.ridge_score(F, 0), gap=0.1)
+    row, exact = certified_ranges.prove(fact, 2), exact_range.largest_loss(F)
+    assert exact.low <= row.largest <= 1.12 * exact.high and row.highest <= exact.high
+    metric = certified_ranges.metric_score(instances.pair_metric(3), 0)
+    row = certified_ranges.prove(certified_ranges.Fact("metric", metric), 3)
+    assert (row.least, row.largest) == pytest.approx((0, 7), abs=1e-9)  # 1 + 2c
 
 
 def test_a_diagnosis_may_hold_a_certificate():

@@ -84,8 +84,8 @@ class Expression:
         elif op == "quadratic":
             value = sum(x * y * q for (x, y), q in zip(product(xs, xs), data, strict=True))
         elif op in ("lse", "softplus"):
-            value = sum(x.exp() * c for c, x in zip(data or [1], xs, strict=True))
-            value = (value + (op == "softplus")).log()
+            start = arb_series([int(op == "softplus")])
+            value = sum((x.exp() * c for c, x in zip(data or [1], xs, strict=True)), start).log()
         else:
             value = xs[0] * xs[0].log() if op == "xlogx" else getattr(xs[0], op)()
         return known.setdefault(i, value)
@@ -149,12 +149,12 @@ class Expression:
         return L
 
     def compose(self, c, i, proof, strictly):
-        rule, (op, args, data), ys, s, signs = proof["rule"], self.rows[i], [i], ONE, []
+        rule, (op, args, data), s, ys, signs, scales = proof["rule"], self.rows[i], ONE, [i], [], []
         if rule == "affine":
             return need(self.forms[i] or not self.lines[i], rule)
         if rule == "mean":  # (c + Σ c·y)^s: the l^q mean of the y^s for q = 1/s
-            (s,), (inner, ys, factors) = data, self.rows[args[0]]
-            need(inner == "lin" and min(factors) >= 0 and (0 < s < 1) == (c > 0), rule)
+            (s,), (inner, ys, scales) = data, self.rows[args[0]]
+            need(inner == "lin" and min(scales) >= 0 and (0 < s < 1) == (c > 0), rule)
         bent = BENT.get(op, 0) * c > 0 and (c > 0 or self.positive(args[0], True))
         need({"compose": bent or op == "mono", "mean": op == "mono"}.get(rule), rule)
         if op == "mono":
@@ -178,10 +178,10 @@ class Expression:
             L = self.bound([(x, j)], part, self.corners, repeat(0), strictly and inner)
             need(at_least(L, 0), part["rule"])
         if whole and s == fmpq(1, 2) and all(self.rows[j][2] == [2] for j in ys):  # c√(c₀ + pᵀQp)
-            D = fmpq_mat([[x * y for y in f] for x, f in zip(factors[1:], forms, strict=True)])
+            D = fmpq_mat([[x * y for y in f] for x, f in zip(scales[1:], forms, strict=True)])
             Q = fmpq_mat(forms).transpose() * D  # H ⪰ cQ/(1ᵀQ⁻¹1·(pᵀQp)^{3/2}) on tangents
             total = sum(Q.solve(fmpq_mat([[1]] * self.K)).entries(), ZERO)
-            size = arb(max(Q[k, k] for k in range(self.K)) + factors[0])
+            size = arb(max(Q[k, k] for k in range(self.K)) + scales[0])
             return [[c / (total * size * size.sqrt()) * x for x in row] for row in Q.tolist()]
 
     def cover(self, name, evidence, cell, tree, m):

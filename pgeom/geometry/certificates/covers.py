@@ -16,6 +16,7 @@ from flint import fmpq
 from pgeom.geometry.certificates.forms import Bounded, Forms
 from pgeom.geometry.certificates.frames import Cell
 
+SHARES = (0.8, 0.5, 0.2, 0.05, 0.01)
 HOPELESS = 40  # cells, if there is still one without any bound
 SLACKS = (1e-13, 1e-11, 1e-8, 1e-5, 1e-3, 0.03, 0.3, 1.0, 3.0)  # relative
 
@@ -78,7 +79,9 @@ def _verified(leaves: list[tuple[Cell, Bounded | None]], lowest: float) -> fmpq 
     size = max(abs(int(x.p) / int(x.q)) for x in exact) + abs(lowest)
     # balls are rounded differently by others
     slacks = SLACKS[2:] if any(b and b.balls for _, b in leaves) else SLACKS
-    candidates: list[float | Fraction] = [lowest - size * slack for slack in slacks]
+    shares = SHARES if lowest > 0 else ()  # of it, so that little is given away of what is positive
+    lower = [lowest - size * slack for slack in slacks] + [lowest * share for share in shares]
+    candidates: list[float | Fraction] = sorted(lower, reverse=True)
     simple = Fraction(lowest).limit_denominator(10**6)
     if len(leaves) == 1 and abs(float(simple) - lowest) <= 1e-12 * size:
         candidates.insert(0, simple)

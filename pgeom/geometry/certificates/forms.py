@@ -57,7 +57,7 @@ class Bounded(NamedTuple):
             entries = [[arb(x) for x in row] for row in self.balls]
             table += np.array([[float(x.mid()) for x in row] for row in entries])
             table -= np.diag([sum(float(x.rad()) for x in row) for row in entries])
-        return least_eigenvalue(table)
+        return least_eigenvalue(table) if np.isfinite(table).all() else -math.inf
 
     def exceeds(self, m: fmpq) -> bool:
         """Whether H ⪰ m on tangents is proved."""

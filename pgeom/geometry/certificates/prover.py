@@ -131,7 +131,7 @@ class Prover:
             general = any(part.kind == "hessian" for part in forms.parts)
             entries = self.K * (self.K - 1) / 2 if general else 1
             budget = DECIDE._replace(cells=min(DECIDE.cells, int(WORK / entries)))
-            return Bound(forms, cover(forms, least, budget, target=0.0))
+            return Bound(forms, cover(forms, least, budget, target=least / 2))
         if self.K <= SMALL and math.isfinite(least):
             bent = Forms(self.root, forms.sign, self.rules, bent=True)
             cells = SHARPEN.cells // (1 + bent.laborious())

@@ -120,7 +120,7 @@ class Rules:
                 return None
             args, needed = [*args, *(z for z, _ in pairs)], [*needed, *signs]
         proofs = self._arguments(args, needed)
-        return proofs and {"rule": "mean", "parts": proofs, "args": args}
+        return None if proofs is None else {"rule": "mean", "parts": proofs, "args": args}
 
     def _arguments(self, args, signs: list[int]) -> list[Proof] | None:
         proofs = [self.prove(y, s) for y, s in zip(args, signs, strict=True)]

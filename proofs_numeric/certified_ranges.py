@@ -72,8 +72,9 @@ def margins() -> list[Fact]:
 def prove(fact: Fact, K: int) -> Row:
     """The certificate of a fact in one row."""
     found = certify_range(fact.function, K, gap=fact.gap)
-    ends = map(float, (found.least, found.lowest, found.highest, found.largest))
-    return Row(fact.name, K, *ends, found.document)
+    least, lowest = float(found.least), float(found.lowest)
+    highest, largest = float(found.highest), float(found.largest)
+    return Row(fact.name, K, least, lowest, highest, largest, found.document)
 
 
 def metric_score(F: Quadratic, y: int) -> Callable[[Any], Any]:

@@ -110,7 +110,7 @@ def write(rows: Rows, folder: Path) -> None:
 
 def _sections(rows: Rows) -> list[tuple[tuple[str, ...], list[list[str]]]]:
     """The columns and the cells of each table that has rows."""
-    found = []
+    found: list[tuple[tuple[str, ...], list[list[str]]]] = []
     for columns, kind in ((COLUMNS, Row), (RANGES, certified_ranges.Row)):
         if some := [[*map(_text, row[:-1])] for row in rows if isinstance(row, kind)]:
             found.append((columns, some))

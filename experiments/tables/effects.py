@@ -104,8 +104,9 @@ def interval(low: float, high: float) -> str:
 
 def rule_note(part: pd.DataFrame, metric: str) -> str:
     """What the signs stand for, and how many seeds there are."""
+    seeds = " to ".join(map(str, sorted({part["seeds"].min(), part["seeds"].max()})))
     return (
-        f"mean paired difference [95% BCa interval] over {part['seeds'].max()} seeds; + better, "
+        f"mean paired difference [95% BCa interval] over {seeds} seeds; + better, "
         f"− worse (interval and Holm-corrected Wilcoxon test agree), = equivalent within "
         f"±{METRICS[metric].margin:g} (TOST, 5%), ? undetermined"
     )

@@ -14,6 +14,7 @@ from experiments.tables.evidence import Evidence
 from experiments.tables.margins import METRICS
 from experiments.tables.samples import Place
 from pgeom.evaluation.paired import BETTER, EQUIVALENT, UNDETERMINED, WORSE
+from pgeom.frontend.numbers import count
 
 VERDICTS = (BETTER, EQUIVALENT, WORSE, UNDETERMINED)
 
@@ -93,6 +94,37 @@ def controls(evidence: Evidence) -> str | None:
     return f"Accuracy of the candidates under the controls: {'. '.join(texts)}."
 
 
+def leads(evidence: Evidence) -> str | None:
+    """Which leads over cross-entropy are those of the protocol, and not of the loss."""
+    if evidence.controls.empty:
+        return None
+    cell = ["dataset", "regime", "loss"]
+    part = _against(evidence.controls, "ce", "accuracy")
+    led = part[(part["control"] == PROTOCOL) & (part["verdict"] == BETTER)].set_index(cell)
+    varied = part[part["control"] != PROTOCOL].set_index(cell)
+    varied = varied.join(led["difference"].rename("before"), how="inner")
+    if varied.empty:
+        return None
+    lost = varied[varied["verdict"] == WORSE]
+    text = (
+        f"Of {count(len(led), 'lead')} in accuracy over cross-entropy under the protocol "
+        f"{lost.index.nunique()} are reversed by a control"
+    )
+    if not lost.empty:
+        text += f", most of all that of {_changed(lost)}"
+    largest = varied.loc[[varied["before"].idxmax()]]
+    return f"{text}; the largest is that of {_changed(largest)}."
+
+
+def _changed(varied: pd.DataFrame) -> str:
+    """The row of the least difference, beside that of the protocol."""
+    row = varied.reset_index().sort_values("difference").iloc[0]
+    return (
+        f"{row['label']} on {row['dataset']}, {row['regime']} ({row['before']:+.3f}; "
+        f"{row['difference']:+.3f} with {row['control']})"
+    )
+
+
 def claims(evidence: Evidence) -> str | None:
     """How many claims stand, and which do not."""
     if evidence.claims.empty:
@@ -146,5 +178,6 @@ FINDINGS: tuple[Callable[[Evidence], str | None], ...] = (
     failures,
     one_temperature,
     controls,
+    leads,
     claims,
 )

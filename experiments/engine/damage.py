@@ -6,6 +6,7 @@ then missing, and the next command that needs it trains it again.
 
 import os
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def set_damage_aside(folder: Path) -> list[str]:
     return notes + _check_manifest(folder, expected=bool(found))
 
 
-def _check_logits(folder: Path, lines: list[Line]) -> list[Line]:
+def _check_logits(folder: Path, lines: Sequence[Line]) -> list[Line]:
     """The lines, with a flaw for each without sound logits; damaged files are set aside."""
     files = {path.name: path for path in (folder / LOGITS).glob("*.npz")}
     runs: defaultdict[str, list[Run]] = defaultdict(list)

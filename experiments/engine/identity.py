@@ -59,7 +59,8 @@ class StudyIdentity(NamedTuple):
 
     def runs(self, cell: Cell) -> list[str]:
         """The identities of a cell's runs, in the order of the losses."""
-        return [digest(self.member(cell), loss)[:LENGTH] for loss in self.losses]
+        member = self.member(cell)
+        return [digest(member, loss)[:LENGTH] for loss in self.losses]
 
 
 def identify(study: Study) -> StudyIdentity:

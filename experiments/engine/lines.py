@@ -11,6 +11,7 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -49,11 +50,12 @@ def parse(data: bytes) -> list[Line]:
     return mark_repeated(parse_each(data))
 
 
-def parse_each(data: bytes) -> list[Line]:
+@lru_cache(maxsize=2)  # a command reads the same lines to check them, to train and to show them
+def parse_each(data: bytes) -> tuple[Line, ...]:
     """The lines of a file, each by itself."""
     *whole, torn = data.split(b"\n")
     texts = [text + b"\n" for text in whole] + [torn] * bool(torn)
-    return [_parse_one(number, text) for number, text in enumerate(texts, start=1)]
+    return tuple(_parse_one(number, text) for number, text in enumerate(texts, start=1))
 
 
 def mark_repeated(lines: Iterable[Line]) -> list[Line]:

@@ -26,7 +26,7 @@ DEFAULTS = Options(
     seeds=("20",), epochs=40, batch_size=256, learning_rate=0.01, model="linear", stop_on="none"
 )
 HELD = catalogue.LOSSES["apms"].variant("apms_held", "APMS, β held", power=0.01)
-HELD = replace(HELD, look=None, proper=False)  # a look of its own, beside that of APMS
+HELD = replace(HELD, look=None, proper=False)  # its penalty stays; a look of its own
 KNOWN = catalogue.GENERAL | {HELD.name: HELD}
 
 

@@ -42,10 +42,7 @@ def patches(x: Float[Array, "n *space C"]) -> Float[Array, "n *smaller M"]:
 
 
 def _neighbours(x: Float[Array, "*shape C"], axis: int) -> Float[Array, "*smaller M"]:
-    """Every second place along an axis, with the places before and after it, as channels.
-
-    By pairs, not by slices of stride 2, whose derivative reads nine padded arrays at every pixel.
-    """
+    """Every second place along an axis, with the places before and after it, as channels."""
     pairs = _pad(x, axis, 0, x.shape[axis] % 2)
     pairs = pairs.reshape(*x.shape[:axis], -1, 2, *x.shape[axis + 1 :])
     here, after = (jax.lax.index_in_dim(pairs, k, axis + 1, keepdims=False) for k in (0, 1))

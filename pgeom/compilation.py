@@ -14,10 +14,14 @@ import jax
 # thousands of classes the library may win.
 # The devices of a CPU share their threads. With XLA's usual order, independent operations of one
 # device go to the threads, and the caches, of another: on two devices a step of a convolutional
-# network has been seen to take half as long again as in the order that saves memory.
+# network has been seen to take half as long again as in the order that saves memory. For the same
+# reason no loop is cut into parts for several threads; besides, XLA copies a part of a
+# concatenation element by element: the gradients of a convolutional network were gathered thirty
+# times as slowly.
 CPU_OPTIONS = {
     "xla_cpu_experimental_ynn_fusion_type": "",
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
+    "xla_disable_hlo_passes": "cpu-parallel-task-assigner",
 }
 # For programs that run once: optimising them takes longer than it saves. One thread each, because
 # eigenvalue calls in a loop that share a pool of two threads have been seen to deadlock.

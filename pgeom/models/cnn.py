@@ -95,7 +95,7 @@ class CNN(DenseModel):
     classes: int
     channels: tuple[int, ...] = (16, 32)
     hidden: int = 64
-    dropout: float = 0.3
+    dropout: float = 0.2
 
     def __post_init__(self) -> None:
         if len(self.image) not in (1, 2, 3) or min(self.image) < 1:

@@ -18,6 +18,7 @@ from pgeom.losses.likelihood import cross_entropy
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Masks, Model
 from pgeom.training import early_stopping
+from pgeom.training.batches import Batch, cut_batches, last_rows
 from pgeom.training.criteria import CRITERIA, Validation
 from pgeom.training.early_stopping import EarlyStopping
 from pgeom.training.member import Member, predict, standardise
@@ -74,9 +75,9 @@ def member_epoch(
     def epoch(
         features: Float[Array, "N d"], member: Member, order: Int[Array, " n"], runs: Run
     ) -> Run:
-        batches = _batches(member, order, _masks(model, member, order, runs), batch_size)
+        batches = cut_batches(member, order, _masks(model, member, order, runs), batch_size)
         steps, rows = batches.y.shape
-        last = order.shape[0] - (steps - 1) * rows
+        last = last_rows(order.shape[0], rows, steps)
         step = _make_step(model, losses, optimiser, features, member, last)
         validate = _validation_losses(losses, member.stats)
 
@@ -115,7 +116,7 @@ def _make_step(
 ) -> Callable:
     """`step(index, (parameters, moments), (number, batch))`, of the loss of that index.
 
-    The last batch has `last` examples.
+    Of the last batch, the first `last` rows go through the model.
     """
     heads = [logit_gradient(loss.build(member.stats)) for loss in losses]
     step_direction = optimiser.transformation().update
@@ -145,39 +146,12 @@ def logit_gradient(
     return jax.grad(lambda logits, y, annealing: jnp.sum(loss(logits, y, annealing)))
 
 
-class _Batch(NamedTuple):
-    """The rows of one step, of which the first `size` are examples, or of a stack of steps."""
-
-    rows: Int[Array, "*steps B"]
-    y: Int[Array, "*steps B"]
-    masks: Masks
-    size: Int[Array, "*steps"]
-    shares: Float[Array, "*steps B 1"]  # of each example in the mean of its batch
-
-
-def _batches(member: Member, order: Int[Array, " n"], masks: Masks, batch_size: int) -> _Batch:
-    """An epoch's data cut in batches, stacked; the last one is padded with zeros."""
-    n = order.shape[0]
-    rows = min(batch_size, n)
-    steps = -(-n // rows)
-
-    def stacked(array):
-        widths = [(0, steps * rows - n)] + [(0, 0)] * (array.ndim - 1)
-        return jnp.pad(array, widths).reshape(steps, rows, *array.shape[1:])
-
-    weights = jnp.ones(n) if member.weights is None else member.weights.train[order]
-    weights = stacked(weights)[..., None]
-    sizes = jnp.minimum(rows, n - rows * jnp.arange(steps))
-    numbers, y, masks = jax.tree.map(stacked, (member.rows[order], member.y[order], masks))
-    return _Batch(numbers, y, masks, sizes, weights / jnp.sum(weights, axis=1, keepdims=True))
-
-
 def _logits(
     model: Model,
     parameters: Float[Array, " P"],
     features: Float[Array, "N d"],
     member: Member,
-    batch: _Batch,
+    batch: Batch,
     last: int,
 ) -> Float[Array, "B K"]:
     """Logits `[B, K]` of a batch.

@@ -9,7 +9,7 @@ import pytest
 
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec
-from pgeom.training import early_stopping
+from pgeom.training import batches, early_stopping
 from pgeom.types import Annealing
 from tests.training.conftest import (
     BATCH,
@@ -82,6 +82,15 @@ def test_batches_that_divide_the_examples_or_hold_them_all(batch):
     task = make_task(3, wanted=[True])
     curve, _ = reference_run(task, "ce", 2, batch)
     one = trained(make_programs(("ce",), devices=1, batch=batch), [task], epochs=2)[0]
+    np.testing.assert_allclose(one.validation_nll[0], curve, rtol=2e-5)
+
+
+def test_padding_that_is_trained_on_changes_nothing(monkeypatch):
+    monkeypatch.setattr(batches, "CHEAP_PADDING", 1.0)
+    assert batches.last_rows(40, 24, 2) == 24
+    task = make_task(3, wanted=[True])
+    curve, _ = reference_run(task, "ce", 2, 24)
+    one = trained(make_programs(("ce",), devices=1, batch=24), [task], epochs=2)[0]
     np.testing.assert_allclose(one.validation_nll[0], curve, rtol=2e-5)
 
 

@@ -106,9 +106,10 @@ def leads(evidence: Evidence) -> str | None:
     if varied.empty:
         return None
     lost = varied[varied["verdict"] == WORSE]
+    reversed_leads = lost.index.nunique()
     text = (
         f"Of {count(len(led), 'lead')} in accuracy over cross-entropy under the protocol "
-        f"{lost.index.nunique()} are reversed by a control"
+        f"{reversed_leads} {'is' if reversed_leads == 1 else 'are'} reversed by a control"
     )
     if not lost.empty:
         text += f", most of all that of {_changed(lost)}"

@@ -80,7 +80,7 @@ def test_the_sentences_have_the_planted_numbers(evidence):
     assert "better in 1, equivalent in 32, worse in 0, undetermined in 0 of 33" in said
     assert "one temperature is 100% of the lead" in said or "99% of the lead" in said
     assert "last epoch better in 0, equivalent in 2, worse in 1" in said
-    assert "Of 1 lead in accuracy over cross-entropy under the protocol 1 are reversed" in said
+    assert "Of 1 lead in accuracy over cross-entropy under the protocol 1 is reversed" in said
     assert "HPG on digits, symmetric-40 (+0.05" in said and "; -0.05" in said
     assert said.count("with last epoch)") == 2
     assert "cross-entropy" in said and "Brier" in said and "claims of the paper" in said

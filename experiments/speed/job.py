@@ -28,6 +28,7 @@ class Job(NamedTuple):
     beta0: float
     margin: dict[str, float]  # of APMS
     images: int = 0  # so many of Fashion-MNIST instead of digits, and a convolutional network
+    channels: tuple[int, ...] = ()  # of its two convolutions
 
     @property
     def runs(self) -> int:
@@ -75,7 +76,7 @@ def write(path: Path, job: Job, stack: Member, ridges: Ridges) -> None:
 def read(path: Path) -> tuple[Job, Member, Ridges]:
     with np.load(path) as arrays:
         fields = json.loads(str(arrays["job"]))
-        fields |= {name: tuple(fields[name]) for name in ("regimes", "losses")}
+        fields |= {name: tuple(fields[name]) for name in ("regimes", "losses", "channels")}
         stack = Member(*(arrays[name] for name in Member._fields))
         return Job(**fields), stack, Ridges(*(arrays[name] for name in Ridges._fields))
 

@@ -69,8 +69,8 @@ def images_job(trained: int, seeds: int, epochs: int) -> Job:
     """Cross-entropy on so many training images, three fifths of those that there are."""
     job = digits_job(ALL_REGIMES[:1], seeds, epochs, losses=("ce",))
     model = CNN(IMAGE, 10)
-    changed = {"batch_size": IMAGE_BATCH, "dropout": model.dropout, "width": model.hidden}
-    return job._replace(images=math.ceil(trained / 0.6), **changed)
+    network = {"dropout": model.dropout, "width": model.hidden, "channels": model.channels}
+    return job._replace(images=math.ceil(trained / 0.6), batch_size=IMAGE_BATCH, **network)
 
 
 @cache

@@ -17,7 +17,7 @@ from experiments.speed.torch_contenders import spread
 from experiments.speed.torch_losses import LOSSES
 from experiments.speed.torch_training import as_tensors, make_objective, reset, train_run
 
-SIDE, CHANNELS = 28, (16, 32)
+SIDE = 28
 FORMATS = {"first": torch.contiguous_format, "last": torch.channels_last}
 
 
@@ -31,7 +31,8 @@ def _train_member(job: Job, member: Member, ridges: Ridges, channels: str) -> li
     images = {
         name: _images(getattr(data, name), channels) for name in ("x", "validation_x", "test_x")
     }
-    model = _network(job.width, len(data.capm), job.dropout, channels)
+    sizes = (*job.channels, job.width, len(data.capm))
+    model = _network(sizes, job.dropout, channels)
     objective = make_objective(model, LOSSES[job.losses[0]])
     return [train_run(job, data._replace(**images), ridges, reset(model), objective)]
 
@@ -43,9 +44,9 @@ def _images(features: torch.Tensor, channels: str) -> torch.Tensor:
 
 
 @cache
-def _network(hidden: int, classes: int, dropout: float, channels: str) -> nn.Module:
+def _network(sizes: tuple[int, ...], dropout: float, channels: str) -> nn.Module:
     """The layers of `pgeom.models.cnn.CNN`."""
-    first, second = CHANNELS
+    first, second, hidden, classes = sizes
     model = nn.Sequential(
         *(nn.Conv2d(1, first, 3, stride=2, padding=1), nn.ReLU()),
         *(nn.Conv2d(first, second, 3, stride=2, padding=1), nn.ReLU(), nn.Flatten()),

@@ -6,7 +6,7 @@ of times slower on a CPU inside a loop.
 >>> import numpy as np
 >>> model = CNN(image=(28, 28), classes=10)
 >>> model.inputs, model.size
-(784, 105866)
+(784, 116698)
 >>> model.logits(model.initial(np.random.default_rng(0)), np.zeros((5, 784))).shape
 (5, 10)
 """
@@ -93,8 +93,8 @@ class CNN(DenseModel):
 
     image: tuple[int, ...]
     classes: int
-    channels: tuple[int, ...] = (16, 32)
-    hidden: int = 64
+    channels: tuple[int, ...] = (12, 24)
+    hidden: int = 96
     dropout: float = 0.2
 
     def __post_init__(self) -> None:

@@ -48,7 +48,7 @@ def test_flax_s_network_computes_what_pgeom_s_does():
     theirs = jax_contenders.ConvolutionalNetwork(10, ours.hidden, ours.dropout)
     parameters = ours._unravel(ours.initial(np.random.default_rng(0)))["params"]
     layers = dict(zip(("Conv_0", "Conv_1", "Dense_0", "Dense_1"), parameters.values(), strict=True))
-    for name, depth in (("Conv_0", 1), ("Conv_1", 16)):
+    for name, depth in (("Conv_0", 1), ("Conv_1", ours.channels[0])):
         kernel = layers[name]["kernel"]
         layers[name] = {**layers[name], "kernel": kernel.reshape(3, 3, depth, -1)}
     x = np.random.default_rng(1).normal(size=(3, 784)).astype(np.float32)

@@ -95,10 +95,10 @@ def test_gradients_are_those_of_xlas_convolution():
 def test_initial_weights_and_biases_are_uniform_within_fan_in():
     model = CNN((28, 28), 10)
     assert [kernel.shape for kernel, _ in parts(model, np.zeros(model.size))] == [
-        (9, 16),
-        (144, 32),
-        (1568, 64),
-        (64, 10),
+        (9, 12),
+        (108, 24),
+        (1176, 96),
+        (96, 10),
     ]
     for kernel, bias in parts(model, model.initial(np.random.default_rng(0))):
         bound = 1 / np.sqrt(kernel.shape[0])
@@ -107,9 +107,9 @@ def test_initial_weights_and_biases_are_uniform_within_fan_in():
 
 
 def test_activations_are_inputs_patches_channels_and_units():
-    layers = 14 * 14 * (9 + 16) + 7 * 7 * (9 * 16 + 32)
-    assert CNN((28, 28), 10).activations == 784 + layers + 64
-    assert CNN((40,), 2).activations == 40 + 20 * (3 + 16) + 10 * (3 * 16 + 32) + 64
+    layers = 14 * 14 * (9 + 12) + 7 * 7 * (9 * 12 + 24)
+    assert CNN((28, 28), 10).activations == 784 + layers + 96
+    assert CNN((40,), 2).activations == 40 + 20 * (3 + 12) + 10 * (3 * 12 + 24) + 96
 
 
 @pytest.mark.parametrize("image", [(), (2, 3, 4, 5), (0, 4)])

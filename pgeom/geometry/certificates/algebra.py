@@ -144,8 +144,8 @@ class Graph:
     def _simpler_power(self, x: Node, r: Fraction) -> tuple[Fraction, list | None]:
         """x^r as a rational number times powers of simpler bases, or None where it is simple."""
         whole = r.denominator == 1
-        if is_rational(x) and (x.data[0] == 1 or (whole and (x.data[0] or r > 0))):
-            return x.data[0] ** int(r), []
+        if is_rational(x) and (x.data[0] == 1 or r > 0 == x.data[0] or (whole and x.data[0])):
+            return x.data[0] ** -(-r // 1), []
         if x.op == "mono":
             if whole or all(self.sign(y) == 1 for y in x.args):
                 return ONE, [(y, s * r) for y, s in factors(x)]

@@ -60,7 +60,9 @@ def _under_root(graph: Graph, x: Node) -> Node | None:
         return None
     if Q.det() > 0 and nonnegative_on_tangents(Q):
         return _node(graph, Q)
-    return _squares(graph, Q) if graph.K <= MOST and is_semidefinite(Q) else None
+    already = x.op == "lin" and min(x.data) >= 0 and all(y.data == (2,) for y in x.args)
+    squares = not already and graph.K <= MOST and is_semidefinite(Q)
+    return _squares(graph, Q) if squares else None
 
 
 def _squares(graph: Graph, Q: fmpq_mat) -> Node:

@@ -37,7 +37,7 @@ TOLERANCE = 5e-4  # of the bound, relative
 FINEST = fmpq(1, 2**60)  # width of the narrowest interval
 SINGULAR = fmpq(1, 2**16)  # the same, where there is no bound
 SLACK = 1e-9  # by which bounds are lowered, relative, but for those of whole powers
-MOST = 150  # intervals of one bound
+MOST = 400  # intervals of one bound
 
 
 def directions(x: Node, K: int) -> set[Direction]:

@@ -17,6 +17,8 @@ Array([[ 0.25],
        [-0.  ]], dtype=float32)
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -25,7 +27,7 @@ from jaxtyping import Array, Float
 
 from pgeom.geometry import simplex
 from pgeom.geometry.interior_point import bordered
-from pgeom.geometry.optimality import products
+from pgeom.geometry.optimality import slopes
 from pgeom.geometry.separable import curvatures
 from pgeom.geometry.thresholds import row_sum
 from pgeom.types import Generator
@@ -49,6 +51,13 @@ def conjugate_gradients(
     F: Generator, p: Float[Array, "K n"], s: Float[Array, "K n"], r: Float[Array, "K n"]
 ) -> Float[Array, "K n"]:
     """For an F with bounded curvature, in O(K) memory: by products with its Hessian alone."""
+    return solve_on_face(partial(slopes, F), p, r)
+
+
+def solve_on_face(
+    slopes: Callable, p: Float[Array, "K n"], r: Float[Array, "K n"]
+) -> Float[Array, "K n"]:
+    """x from r and `slopes(p[K, n])`, the gradient of F at each column, by conjugate gradients."""
     support = p > 0
     count = row_sum(support.astype(p.dtype))
 
@@ -57,7 +66,7 @@ def conjugate_gradients(
         return jnp.where(support, kept - row_sum(kept) / count, 0.0)
 
     def multiply(v):
-        return centre(products(F, p, centre(v)))
+        return centre(jax.jvp(slopes, (p,), (centre(v),))[1])
 
     return jax.lax.custom_linear_solve(
         multiply, centre(r), lambda _, b: _solve(multiply, centre, b), symmetric=True

@@ -29,11 +29,6 @@ def slopes(F: Generator, p: Float[Array, "K n"]) -> Float[Array, "K n"]:
     return jax.vmap(jax.grad(F), in_axes=1, out_axes=1)(p)
 
 
-def products(F: Generator, p: Float[Array, "K n"], v: Float[Array, "K n"]) -> Float[Array, "K n"]:
-    """H(p)v, column by column."""
-    return jax.jvp(lambda p: slopes(F, p), (p,), (v,))[1]
-
-
 def unit(F: Generator, K: int, dtype: DTypeLike) -> Float[Array, ""]:
     """The size of the slopes of F, as a power of two, by which F and z are divided exactly.
 

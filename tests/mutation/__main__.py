@@ -3,8 +3,9 @@
     python -m tests.mutation --mutants 200 --only geometry --minutes 60
 
 Every mutant is tried on a copy of the project, by the tests of its room that run the place of the
-error. The answers are kept in `--out`: rerun to resume, and after adding tests, to try only the
-survivors again. Nothing of the project is imported here, because it is what is being changed.
+error, the quickest first and at most a minute of them. The answers are kept in `--out`: rerun to
+resume, and after adding tests, to try only the survivors again. Nothing of the project is imported
+here, because it is what is being changed.
 """
 
 import argparse

@@ -7,6 +7,9 @@ Cheaper than a trace function, which would be called for every function of JAX a
 >>> _ = half(0), half(0)
 >>> read_lines()["half.py"]
 [2]
+>>> clear()
+>>> read_lines()
+{}
 """
 
 import ast
@@ -42,11 +45,16 @@ def with_probes(file: str, source: str) -> str:
 
 
 def read_lines() -> dict[str, list[int]]:
-    """The lines that have run in this process, by file."""
+    """The lines that have run in this process since the last `clear`, by file."""
     lines = defaultdict(list)
     for file, line in sorted(getattr(builtins, NOTEBOOK, ())):
         lines[file].append(line)
     return dict(lines)
+
+
+def clear() -> None:
+    """Forget which lines have run."""
+    getattr(builtins, NOTEBOOK, set()).clear()
 
 
 def _probed(file: str, statements: list[ast.stmt]):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutation import probes
+from tests.mutation.watch import Choice, Watch
 
 LIBRARIES = [
     "beartype",
@@ -65,19 +65,30 @@ def prepare(libraries: Sequence[str] = LIBRARIES) -> None:
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(libraries))
 
 
-def run_tests(tree: Path, tests: Sequence[str], cpu_seconds: float, lines: Path | None) -> Result:
-    """Run tests of a copy until one fails.
+def run_tests(tree: Path, tests: Sequence[str], cpu_seconds: float) -> Result:
+    """Run tests of a copy, each by its name and in this order, until one fails.
 
     Args:
       tree: the copy.
-      tests: files, relative to it, in the order in which they run.
+      tests: as pytest names them, which begins with the file.
       cpu_seconds: after which the run is killed; ten times as long by the clock.
-      lines: where to write which lines ran of a copy with probes, or None not to.
     """
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    return _run(tree, files, cpu_seconds, Choice(tests), None)
+
+
+def watch_tests(tree: Path, file: str, cpu_seconds: float, notes: Path) -> Result:
+    """Run a test file of a copy with probes, and write what `Watch` has noted as JSON."""
+    return _run(tree, [file], cpu_seconds, Watch(), str(notes))
+
+
+def _run(
+    tree: Path, files: list[str], cpu_seconds: float, plugin: Choice | Watch, notes: str | None
+) -> Result:
     began = time.monotonic()
     limit = max(5, int(cpu_seconds))
     process = multiprocessing.get_context("forkserver").Process(
-        target=_test, args=(str(tree), list(tests), limit, lines and str(lines))
+        target=_test, args=(str(tree), files, limit, plugin, notes)
     )
     process.start()
     process.join(10 * limit)
@@ -88,7 +99,9 @@ def run_tests(tree: Path, tests: Sequence[str], cpu_seconds: float, lines: Path 
     return Result(None if killed else process.exitcode, time.monotonic() - began)
 
 
-def _test(tree: str, tests: list[str], cpu_seconds: int, lines: str | None) -> None:
+def _test(
+    tree: str, files: list[str], cpu_seconds: int, plugin: Choice | Watch, notes: str | None
+) -> None:
     """The whole life of a child process."""
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -103,8 +116,8 @@ def _test(tree: str, tests: list[str], cpu_seconds: int, lines: str | None) -> N
         del sys.modules[name]  # those of the copy are wanted
     import pytest
 
-    code = pytest.main([*OPTIONS, *tests])
-    if lines is not None:
-        Path(lines).write_text(json.dumps(probes.read_lines()))
+    code = pytest.main([*OPTIONS, *files], plugins=[plugin])
+    if notes is not None:
+        Path(notes).write_text(json.dumps({"seconds": plugin.seconds, "lines": plugin.lines}))
     sys.stdout.flush()
     os._exit(int(code))  # at once: what the libraries do at exit is no part of the tests

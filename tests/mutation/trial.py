@@ -14,6 +14,7 @@ from tests.mutation.operators import Mutant, draw, find_mutants, mutated, shown
 
 ROOMS = ["geometry", "losses", "evaluation", "data", "training"]
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
+MOST_SECONDS = 60  # of tests per mutant: what only slower ones would notice counts as unnoticed
 PATIENCE = 5  # times what the tests take, and half a minute, before a mutant counts as endless
 ANY = "*"  # any change of the line
 
@@ -98,10 +99,11 @@ def _outcome(
     trial: Trial, mutant: Mutant, source: str, key: str, known: "_Memory", coverage: Coverage
 ) -> str:
     """What the tests say about a mutant, unless these tests have said it before."""
-    tests = coverage.choose(mutant)
-    state = _digest(*((trial.tree / test).read_text() for test in tests))
+    tests, seconds = coverage.choose(mutant, MOST_SECONDS)
+    files = sorted({test.partition("::")[0] for test in tests})
+    state = _digest(*((trial.tree / file).read_text() for file in files))
     if known.outcome(key, state) is None:
-        patience = 30 + PATIENCE * coverage.seconds(tests)
+        patience = 30 + PATIENCE * seconds
         known.remember(key, state, _try(trial.tree, mutant, source, tests, patience))
     return known.outcome(key, state)
 
@@ -113,7 +115,7 @@ def _try(tree: Path, mutant: Mutant, source: str, tests: list[str], patience: fl
     file = tree / mutant.file
     try:
         file.write_text(mutated(mutant, source))
-        result = runs.run_tests(tree, tests, patience, None)
+        result = runs.run_tests(tree, tests, patience)
     finally:
         file.write_text(source)
     return SURVIVED if result.code == runs.PASSED else KILLED

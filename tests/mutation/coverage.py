@@ -30,13 +30,13 @@ class Coverage:
         self._measure([file for file in self.files if self._is_new(file)])
 
     def choose(self, mutant: Mutant, most: float) -> tuple[list[str], float]:
-        """The quickest tests of the files that run the place of a mutant, for so many seconds.
+        """The quickest tests of the files that run the place of a mutant, for so many CPU seconds.
 
         Tests of one file are together, because they share what is made once for it. Each of them
         has passed on the copy as it is.
 
         Returns:
-          The tests in the order in which to run them, and the seconds that they took.
+          The tests in the order in which to run them, and the CPU seconds that they took.
         """
         seen = {file: self._seen(file, mutant) for file in self.files}
         files = [file for file, tests in seen.items() if tests is not None]

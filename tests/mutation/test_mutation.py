@@ -8,6 +8,7 @@ import pytest
 
 from tests.mutation import runs, trial
 from tests.mutation.__main__ import ROOT, main
+from tests.mutation.coverage import Coverage
 from tests.mutation.operators import draw, find_mutants, mutated, shown
 from tests.mutation.report import print_report
 from tests.mutation.trial import EQUIVALENT, KILLED, SURVIVED, Answer
@@ -118,6 +119,43 @@ def test_what_the_tests_notice_is_killed_and_the_rest_survives(project, tmp_path
     again = trial.Trial(project, tmp_path / "second", tmp_path)
     answers = trial.try_mutants(again, chosen, equivalents, float("inf"), io.StringIO())
     assert [answer.outcome for answer in answers] == [KILLED] * 5 + [EQUIVALENT]
+
+
+SLOW = """from time import process_time
+
+from pgeom.geometry.parts import half, third
+
+
+def test_slow():
+    begun = process_time()
+    while process_time() - begun < 0.3:
+        assert third(1) == 1 / 3
+
+
+def test_half_first():
+    assert half(3) == 1.5
+
+
+def test_other():
+    assert third(3) == 1
+"""
+
+
+def test_the_quickest_tests_that_run_the_line_are_chosen(project, tmp_path):
+    (project / "tests/geometry/test_parts.py").write_text(SLOW)
+    runs.copy_project(project, tmp_path / "copy")
+    coverage = Coverage(tmp_path / "copy", "geometry", tmp_path / "coverage.json")
+    mutant = next(m for m in find_mutants("pgeom/geometry/parts.py", LIBRARY) if m.line == 12)
+
+    def choose(most):
+        tests, seconds = coverage.choose(mutant, most)
+        return [test.partition("::")[2] for test in tests], seconds
+
+    # those in which the line ran come first, and none that is too slow, but never nothing
+    tests, seconds = choose(60)
+    assert tests == ["test_other", "test_slow", "test_half_first"] and 0.3 < seconds < 60
+    assert choose(0.25)[0] == ["test_other", "test_half_first"]
+    assert choose(-1)[0] == ["test_other"]
 
 
 def test_constants_of_a_module_without_functions_are_tested_too(project, tmp_path):

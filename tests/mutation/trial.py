@@ -14,7 +14,7 @@ from tests.mutation.operators import Mutant, draw, find_mutants, mutated, shown
 
 ROOMS = ["geometry", "losses", "evaluation", "data", "training"]
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
-MOST_SECONDS = 60  # of tests per mutant: what only slower ones would notice counts as unnoticed
+MOST_SECONDS = 60  # of CPU time per mutant: what only slower ones would notice counts as unnoticed
 PATIENCE = 5  # times what the tests take, and half a minute, before a mutant counts as endless
 ANY = "*"  # any change of the line
 

@@ -4,6 +4,7 @@ Plugins of pytest: `Watch` notes how long each test takes and which lines of a c
 meanwhile, and `Choice` leaves only the tests that it names, in its order.
 """
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -15,7 +16,7 @@ Lines = dict[str, dict[int, list[int]]]
 
 
 class Watch:
-    """Notes of a run: the tests with their seconds, and the lines of each."""
+    """Notes of a run: the tests with the CPU seconds they took, and the lines of each."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -25,12 +26,10 @@ class Watch:
         """What ran at import counts for the first test."""
         if self.seconds:
             probes.clear()
-        self.seconds[nodeid] = 0.0
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.seconds[report.nodeid] += report.duration
+        self.seconds[nodeid] = -time.process_time()
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.seconds[nodeid] += time.process_time()
         number = list(self.seconds).index(nodeid)
         for file, lines in probes.read_lines().items():
             module = self.lines.setdefault(file, {})

@@ -173,7 +173,7 @@ def test_flip_rates_are_truncated_normal_around_the_rate(rate):
     np.testing.assert_allclose(rates.mean(), rate, atol=5 * 0.1 / np.sqrt(N))
     np.testing.assert_allclose(np.median(rates), rate, atol=0.005)
     if rate == 0.4:
-        np.testing.assert_allclose(np.std(rates), label_noise.FLIP_RATE_SD, rtol=0.02)
+        np.testing.assert_allclose(np.std(rates), 0.1, rtol=0.02)
 
 
 def test_where_a_label_goes_has_the_probabilities_of_the_softmax():

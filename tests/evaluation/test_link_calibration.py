@@ -31,3 +31,11 @@ def test_a_sparse_link_is_heated_until_no_label_is_ruled_out():
     assert jnp.isfinite(best)
     for factor in (0.9, 1.1):
         assert jnp.sum(link_nll(link, z / (factor * fit.temperature), labels)) >= best
+
+
+def test_what_has_no_best_temperature_ends_at_a_bound():
+    """Where every label has the largest logit, the colder the better, and else the hotter."""
+    for labels, limit in ((np.argmax(Z, axis=1), 0.0), (np.argmin(Z, axis=1), np.inf)):
+        fit = fit_link_temperature(jax.nn.softmax, jnp.asarray(Z), jnp.asarray(labels))
+        assert fit.at_bound
+        np.testing.assert_allclose(1 / (1 + fit.temperature), 1 / (1 + limit), atol=0.01)

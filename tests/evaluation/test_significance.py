@@ -87,6 +87,18 @@ def test_differences_equal_but_for_rounding_are_ties(dtype):
     assert significance.paired_wilcoxon(a, b) == (3.0, 0.375, 0.0625)
 
 
+def test_a_tie_is_by_the_rounding_of_its_own_two_differences():
+    """Of three units in the last place of 1e8, where each difference may be off by two."""
+    unit = np.spacing(1e8)
+    differences = np.array([1e-3, -1.0, 1 + 3 * unit, 2.0])
+    got = significance.paired_wilcoxon(np.array([0, 1e8, 1e8, 0]) + differences, [0, 1e8, 1e8, 0])
+    statistic, p_value = enumerate_wilcoxon([1e-3, -1.0, 1.0, 2.0])
+    assert (got.statistic, got.p_value) == (statistic, p_value) == (2.5, 0.5)
+    apart = differences + np.array([0, 0, 2 * unit, 0])
+    got = significance.paired_wilcoxon(np.array([0, 1e8, 1e8, 0]) + apart, [0, 1e8, 1e8, 0])
+    assert got.statistic == 2.0
+
+
 def test_a_pair_equal_but_for_rounding_is_equal():
     a, b = np.array([0.1 + 0.2, 1.0, 2.0]), np.array([0.3, 0.0, 0.0])
     assert a[0] != b[0]

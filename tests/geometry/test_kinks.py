@@ -24,6 +24,27 @@ def test_a_slight_kink_is_found_where_curvature_is_a_thousand_times_larger(sharp
     # the slope along a unit tangent v changes by |v_0| ≤ √(2/3) times the sharpness
     jumps = suspects.jump[found] / sharpness
     assert np.all(jumps > 0) and 0.7 < np.max(jumps) <= np.sqrt(2 / 3) + 1e-6
+    np.testing.assert_allclose(suspects.step, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("height", [1e-3, -0.2])
+def test_a_step_is_as_high_as_it_is(height):
+    with jax.enable_x64(True):
+        suspects = scan(lambda p: jnp.sum(p**2) + jnp.where(p[0] > 0.7, height, 0.0), 3)
+    found = np.abs(suspects.step) > 0.1 * abs(height)
+    assert np.count_nonzero(found) > 10
+    np.testing.assert_allclose(suspects.middle[found, 0], 0.7, atol=1e-6)
+    across = np.sign(suspects.right[found, 0] - suspects.left[found, 0])
+    np.testing.assert_allclose(suspects.step[found], height * across, rtol=1e-5)
+
+
+def test_a_kink_next_to_a_vertex_is_found_among_many_classes():
+    """Where no random point comes: p_4 > 0.9 has a share of 0.1²⁹ of the simplex."""
+    with jax.enable_x64(True):
+        suspects = scan(lambda p: jnp.sum(p**2) + jnp.maximum(p[4] - 0.9, 0), 30)
+    found = suspects.jump > 0.1
+    assert np.any(found)
+    np.testing.assert_allclose(suspects.middle[found, 4], 0.9, atol=1e-6)
 
 
 def test_the_ten_sharpest_of_many_kinks_are_named():

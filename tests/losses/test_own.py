@@ -10,7 +10,7 @@ from pgeom.frontend.errors import UsageError
 from pgeom.geometry.curvature import mean_curvature
 from pgeom.losses import own
 from pgeom.losses.catalogue import LOSSES
-from pgeom.losses.own import generator_loss, plain_loss, require_convex, require_loss
+from pgeom.losses.own import generator_loss, make_loss, plain_loss, require_convex, require_loss
 from pgeom.types import Annealing, ClassStats
 
 STATS = ClassStats(jnp.array([4.0, 5.0, 6.0]), jnp.eye(3, 2))
@@ -87,6 +87,8 @@ NO_LOSSES = {
     "one argument": (lambda z: z[:, 0], "raised TypeError"),
     "not finite": (lambda z, y: jnp.log(-jnp.ones(len(y))) + z[:, 0], "must be finite"),
     "no gradient": (lambda z, y: jnp.sqrt(jnp.sum(0.0 * z, axis=-1)), "finite gradient"),
+    "infinite once": (lambda z, y: jnp.where(y == 0, jnp.inf, z[:, 0]), "must be finite"),
+    "no gradient once": (lambda z, y: jnp.sqrt(jnp.where(y == 0, 0.0 * z[:, 0], 4.0)), "gradient"),
 }
 
 
@@ -101,3 +103,37 @@ def test_no_loss_is_refused(case):
 def test_good_ones_pass():
     assert require_convex(cubic, 3, "F").strictly_convex
     require_loss(cross_entropy, 3, "loss")
+
+
+def scaled_entropy(logits, labels, scale=1.0):
+    return scale * cross_entropy(logits, labels)
+
+
+def test_what_a_user_may_call_a_loss():
+    """A name, a value, F(p), or loss(logits, labels), whatever else it has a default for."""
+    assert make_loss("ce", 3) is make_loss(LOSSES["ce"], 3) is LOSSES["ce"]
+    generator, loss = make_loss(cubic, 3), make_loss(scaled_entropy, 3)
+    assert (generator.name, generator.proper, loss.name) == ("cubic", True, "scaled_entropy")
+    np.testing.assert_allclose(values(generator), values(generator_loss(cubic, "cubic")))
+    np.testing.assert_allclose(values(loss), values(LOSSES["ce"]), rtol=1e-5)
+    with pytest.raises(UsageError, match="loss must be a name, a generator F"):
+        make_loss(lambda a, b, c: a, 3)
+
+
+class Multiple:
+    """c Σp³, of which c may change."""
+
+    def __init__(self, c):
+        self.c = c
+
+    def __call__(self, p):
+        return self.c * cubic(p)
+
+
+def test_a_generator_that_may_change_is_measured_every_time():
+    F = Multiple(1.0)
+    expected = values(generator_loss(cubic, "cubic"))
+    for c in (1.0, 5.0):
+        F.c = c
+        np.testing.assert_allclose(values(generator_loss(F, "F")), expected, rtol=1e-5)
+    np.testing.assert_allclose(values(generator_loss(Multiple(9.0), "F")), expected, rtol=1e-5)

@@ -7,6 +7,16 @@ from pgeom.training import member as members
 from tests.training.conftest import FEATURES, MODEL, inputs_of, make_task
 
 
+def test_a_missing_value_is_the_mean_of_its_column():
+    member, rows = make_task(0).member, jnp.array([3, 1])
+    features = FEATURES.copy()
+    features[3, 2] = np.nan
+    expected = np.where(np.arange(6) == 2, [[0], [1]], 1) * inputs_of(member, np.asarray(rows))
+    found = members.standardise(jnp.asarray(features), member, rows)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert found[0, 2] == 0 and not np.any(found[1] == 0)
+
+
 def test_predictions_in_parts_are_those_at_once(monkeypatch):
     task = make_task(0)
     rows, parameters = jnp.arange(11), jnp.asarray(task.initial)

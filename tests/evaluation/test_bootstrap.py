@@ -38,11 +38,16 @@ def test_equals_scipys(draw, n, level):
 
 
 def test_equals_scipys_where_resampled_means_tie():
-    """With integers, of which SciPy's sums are exact too."""
+    """With integers, of which SciPy's sums are exact too; as many resamples as its default."""
     sample = np.random.default_rng(3).integers(-3, 4, 32).astype(float)
     got = bootstrap.mean_interval(sample[None])
-    expected = scipy_interval(sample, 0.95, bootstrap.RESAMPLES, bootstrap.SEED)
-    np.testing.assert_allclose(np.ravel(got), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        np.ravel(got), scipy_interval(sample, 0.95, 9_999, bootstrap.SEED), rtol=1e-12
+    )
+    few = np.array([-2.0, 0.0, 1.0, 1.0, 5.0])  # a tenth of the means of five is their own mean
+    for level in np.linspace(0.3, 0.98, 18):
+        got = bootstrap.mean_interval(few[None], level=level, resamples=999, seed=1)
+        np.testing.assert_allclose(np.ravel(got), scipy_interval(few, level, 999, 1), rtol=1e-12)
 
 
 def test_ties_move_the_interval_with_the_sign_of_the_sample():

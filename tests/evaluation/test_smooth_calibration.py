@@ -1,12 +1,13 @@
 """Smooth calibration error against direct sums of reflected Gaussians, and at its limits."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from pgeom.evaluation import metrics
+from pgeom.evaluation import metrics, smooth_calibration
 
 smooth_ece = jax.jit(metrics.smooth_ece)
 CELLS = 4_000
@@ -53,6 +54,16 @@ def test_one_confidence_has_its_gap():
     expected = slow_smooth_ece(p.max(-1).astype(float), labels == 0)
     assert expected == pytest.approx(0.8 - wrong, abs=1e-3)
     assert float(smooth_ece(p, labels)) == pytest.approx(expected, abs=2e-4)
+
+
+def test_a_mass_is_shared_so_that_its_mean_place_stays():
+    """Half a cell off would change the error by less than the reference can tell."""
+    place = np.array([0.1, 0.4567, 0.9], np.float32)
+    centres = (np.arange(smooth_calibration.GRID) + 0.5) / smooth_calibration.GRID
+    for one in place:
+        masses = smooth_calibration._on_grid(jnp.asarray([one]), jnp.asarray([2.0]))
+        assert np.sum(masses) == pytest.approx(2.0, rel=1e-6) and np.sum(masses != 0) <= 2
+        assert centres @ np.asarray(masses, float) == pytest.approx(2 * one, abs=1e-6)
 
 
 def test_certain_forecasts():

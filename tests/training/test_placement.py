@@ -58,6 +58,12 @@ def test_the_memory_of_a_member_covers_its_arrays_and_grows_with_them():
     assert placement.member_bytes(setup, SIZES._replace(train=80)) > bound
     assert placement.member_bytes(setup, SIZES._replace(features=9999)) == bound
     assert placement.member_bytes(make_setup(("ce",), devices=1), SIZES) < bound
+    # of a larger batch: what goes into and out of a layer, and the gradients of both
+    larger = placement.member_bytes(make_setup(devices=1, batch=32), SIZES) - bound
+    assert larger == 16 * 4 * 4 * MODEL.activations
+    # of a hundred more predictions: the rows, twice, and what goes into and out of a layer
+    further = placement.member_bytes(setup, SIZES._replace(inputs=SIZES.inputs + 100)) - bound
+    assert further >= 100 * 4 * (2 * MODEL.activations + 2)
     several = make_setup(devices=2, members_per_device=5)
     assert placement.member_bytes(several, SIZES) == bound  # it is of one member
 

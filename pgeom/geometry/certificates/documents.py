@@ -29,6 +29,8 @@ class Bound(NamedTuple):
 
 
 def _part_proof(part: Part) -> Proof:
+    if part.kind == "length":
+        return written(part.data[0])
     return written(part.data) if part.kind == "rule" else {"rule": part.kind}
 
 
@@ -72,18 +74,12 @@ def attained(root: Node, seen: Spectra, sign: int) -> dict[str, Any] | None:
 def nodes(root: Node, K: int) -> list[list[Any]]:
     """The expression as rows [operation, arguments, constants], the root last.
 
-    Affine functions are written as their values at the vertices, log(1 + eˣ) as log(eˣ + e⁰).
+    Affine functions are written as their values at the vertices.
     """
     rows: list[list[Any]] = []
     place: dict[Node, int] = {}
     for x in reachable(root):
-        if is_affine(x):
-            row = ["affine", [], at_vertices(x, K)]
-        elif x.op == "softplus":
-            rows.append(["affine", [], [0] * K])
-            row = ["lse", [place[x.args[0]], len(rows) - 1], [1, 1]]
-        else:
-            row = [x.op, [place[y] for y in x.args], [*x.data]]
+        inner = [] if is_affine(x) else [place[y] for y in x.args]
         place[x] = len(rows)
-        rows.append(row)
+        rows.append(["affine", [], at_vertices(x, K)] if is_affine(x) else [x.op, inner, [*x.data]])
     return rows

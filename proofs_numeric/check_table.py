@@ -62,7 +62,8 @@ class Row(NamedTuple):
         if worst.tolerance is not None:
             limit = f"error {worst.observed:.3g}; tolerance {worst.tolerance:.3g}"
             return f"{limit}; {count(self.cases, 'case')}"
-        parts = [f"observed {worst.observed:.6g}"]
+        no_extreme = worst.holds and math.isnan(worst.observed)  # of a property
+        parts = [] if no_extreme else [f"observed {worst.observed:.6g}"]
         for name, bound, used in (
             ("paper", worst.paper_bound, worst.ratio_to_paper),
             ("sharp", worst.sharp_bound, worst.ratio_to_sharp),

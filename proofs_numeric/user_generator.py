@@ -49,22 +49,28 @@ def checks(F: Generator, K: int, name: str = "F") -> tuple[list[Check], list[str
 
 
 def check_convexity(F: Generator, K: int) -> list[Diagnostic]:
-    """Finite at the vertices, convex, strictly convex; what rounding hides is no failure."""
+    """Finite at the vertices, convex, strictly convex; what rounding hides is no failure.
+
+    A function that is no number at a vertex, as 0·log 0 is none, is judged by its limit.
+    """
     report = check_generator(F, K)
     least = math.nan if report.witness is None else report.witness.divergence
+    finite = "F is finite at the vertices"
+    if not report.finite_at_vertices and _has_limits(F, K):
+        finite = "F is finite next to the vertices, and no number at them: see xlogy"
     vertices, witness = (
         "F is infinite at a vertex, and so is its score",
         explain_convexity(report),
     )
     verdicts = (
-        ("F is finite at the vertices", report.finite_at_vertices or _has_limits(F, K), vertices),
-        ("F is convex", report.convex, witness),
-        ("F is strictly convex on the tangent space", report.strictly_convex, witness),
+        (finite, report.finite_at_vertices or _has_limits(F, K), math.nan, vertices),
+        ("F is convex", report.convex, least, witness),
+        ("F is strictly convex on the tangent space", report.strictly_convex, least, witness),
     )
 
-    def row(claim, holds, failure):
+    def row(claim, holds, observed, failure):
         how = f"K={K}, {report.how}" if holds is not None else f"K={K}, unknown: {failure}"
-        known = None, None, least, None, None, holds is not False, how
+        known = None, None, observed, None, None, holds is not False, how
         return Diagnostic(Check(claim, PROPERTY, *known), failure)
 
     return [row(*verdict) for verdict in verdicts]

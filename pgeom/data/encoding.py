@@ -10,7 +10,7 @@ EncodedLabels(labels=array([1, 0, 1], dtype=int32), classes=('a', 'b'))
 'my.csv: one-hot encoded city (2 values)'
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from pgeom.frontend.errors import UsageError
 MOST_VALUES = 1000  # of a categorical column; more are names or numbers of the examples
 MOST_GIB = 8  # of encoded features
 NUMBERS = ("decimal", "integer", "floating", "mixed-integer-float")  # of Python, to pandas
-SHOWN = 5  # names in a message
+SHOWN = 8  # names in a message, or one more
 
 
 class EncodedLabels(NamedTuple):
@@ -144,10 +144,16 @@ def encode_features(
 
 
 def listed(names: Iterable[str]) -> str:
-    """Some of the names, and how many more there are."""
+    """Some of the names, and how many more there are, where more than one is left."""
     names = list(names)
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    if len(names) <= SHOWN + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"
+
+
+def in_columns(names: Collection[str]) -> str:
+    """As in "in column age", "in columns age, city"."""
+    return f"in column{'s' * (len(names) != 1)} {listed(names)}"
 
 
 def counted(count: int, noun: str) -> str:
@@ -196,12 +202,12 @@ def _refuse_gaps(columns: list[Column], where: str, impute: bool) -> None:
     gaps = {column.name: column.missing for column in columns if column.missing}
     if gaps and not impute:
         count = counted(sum(gaps.values()), "missing value")
-        raise UsageError(f"{where}: {count}, in column {listed(gaps)}; --impute fills them in")
+        raise UsageError(f"{where}: {count}, {in_columns(gaps)}; --impute fills them in")
     infinite = {c.name: int(np.isinf(c.values).sum()) for c in columns if not c.is_category}
     infinite = {name: count for name, count in infinite.items() if count}
     if infinite:
         count = counted(sum(infinite.values()), "infinite value")
-        raise UsageError(f"{where}: {count}, in column {listed(infinite)}")
+        raise UsageError(f"{where}: {count}, {in_columns(infinite)}")
 
 
 def _refuse_constant(columns: list[Column], where: str) -> None:

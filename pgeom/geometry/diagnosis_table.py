@@ -44,7 +44,8 @@ def _finite(diagnosis: "Diagnosis") -> str:
         return "NO: F is not finite inside the simplex, at p of the pair below"
     if not diagnosis.finite_at_vertices:
         return (
-            "inside, but not at the vertices: written so, or truly infinite, and then its score is"
+            "inside, but not at the vertices: write 0·log 0 as jax.scipy.special.xlogy(p, p); if F "
+            "is truly infinite there, so is its score"
         )
     return "yes, inside and at the vertices"
 

@@ -103,7 +103,7 @@ GAPS = frame(
 def test_missing_values_are_counted_and_their_columns_named():
     with pytest.raises(UsageError) as error:
         encode_features(GAPS, "my.csv")
-    said = "my.csv: 5 missing values, in column x, n, city, yes; --impute fills them in"
+    said = "my.csv: 5 missing values, in columns x, n, city, yes; --impute fills them in"
     assert str(error.value) == said
 
 
@@ -207,5 +207,6 @@ def test_what_would_not_fit_into_memory_is_refused_before_it_is_made(monkeypatch
 
 
 def test_long_lists_are_cut():
-    assert listed("abcde") == "a, b, c, d, e" and listed("abcdefg") == "a, b, c, d, e and 2 more"
+    assert listed("abcdefghi") == "a, b, c, d, e, f, g, h, i"
+    assert listed("abcdefghij") == "a, b, c, d, e, f, g, h and 2 more"
     assert counted(1, "row") == "1 row" and counted(0, "row") == "0 rows"

@@ -218,7 +218,7 @@ def test_a_file_of_mixed_types_is_trained_and_said_how(tmp_path, capsys, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["people.csv", "--target", "job"], "missing values, in column age, city; --impute"),
+        (["people.csv", "--target", "job"], "missing values, in columns age, city; --impute"),
         (["people.csv", "--target", "jbo"], "did you mean 'job'?"),
         (["people.csv"], "needs --target"),
         (["peple.csv", "--target", "job"], "did you mean 'people.csv'?"),

@@ -6,12 +6,14 @@ import sys
 import textwrap
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 from pgeom.frontend import command_line
 from pgeom.geometry.bregman import bregman_divergence
 from proofs_numeric import __main__ as entry, runner, user_generator
 from proofs_numeric.check import upper_bound
+from proofs_numeric.check_table import rows
 
 GENERATORS = """
 import sys
@@ -171,6 +173,17 @@ def test_a_generator_of_the_user_is_checked(command, folder, capsys):
     claims = [check["claim"] for check in json.loads(capsys.readouterr().out)["checks"]]
     for part in ("finite at the vertices", "convex", "m_T", "R(η,p)", "ℓ(p,y)", "∇_zℓ", "float32"):
         assert any(part in claim for claim in claims), part
+
+
+def test_no_number_at_a_vertex_is_not_called_finite():
+    first = user_generator.check_convexity(lambda p: jnp.sum(p * jnp.log(p)), 3)[0].check
+    assert first.holds and first.claim.startswith("F is finite next to the vertices, and no number")
+    good, *_ = user_generator.check_convexity(lambda p: jnp.sum(p**2), 3)
+    assert good.check.claim == "F is finite at the vertices"
+    (row,) = rows({"user": [good.check]})
+    assert row.numbers == "1 case"  # and no "observed nan"
+    infinite, *_ = user_generator.check_convexity(lambda p: -jnp.sum(jnp.log(p)), 3)
+    assert not infinite.check.holds
 
 
 @pytest.mark.parametrize(("name", "relation"), [("concave", "<"), ("flat", "=")])

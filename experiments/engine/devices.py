@@ -8,6 +8,7 @@ import jax
 
 from pgeom import environment
 from pgeom.frontend.errors import UsageError
+from pgeom.frontend.processes import available_cores
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 SHUTDOWN_SECONDS = 24 * 3600  # the other processes wait for the primary one, which writes
@@ -21,8 +22,7 @@ def prepare_devices(devices: int | None) -> int:
     """
     if devices is not None and devices < 1:
         raise UsageError(f"--devices must be at least 1, got {devices}")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    simulate_devices(cores or 1)
+    simulate_devices(available_cores())
     available = environment.count_devices()
     if devices is not None and devices > available:
         raise UsageError(f"--devices must be at most {available}, all there are, got {devices}")
@@ -42,12 +42,14 @@ def simulate_devices(count: int) -> None:
 def describe_device(count: int) -> dict[str, str | int]:
     """What computes now: with another device, or another number of them, the last bits may differ.
 
+    So they may with another number of cores, among which XLA divides large matrix products.
+
     Args:
       count: how many devices are used.
     """
     kind = jax.local_devices()[0].device_kind
     machine = {"machine": platform.machine(), "processor": processor_name()}
-    return {"kind": kind, **machine, "count": count}
+    return {"kind": kind, **machine, "count": count, "cores": available_cores()}
 
 
 def processor_name() -> str:

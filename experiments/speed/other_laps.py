@@ -1,6 +1,5 @@
 """What is measured beside the digits job: images, the estimator, and the cost of many seeds."""
 
-import os
 from collections.abc import Iterator
 
 from experiments.speed import estimator
@@ -14,6 +13,7 @@ from experiments.speed.workshop import (
     Sizes,
     Workshop,
 )
+from pgeom.frontend.processes import available_cores
 
 IMAGES = 10_000  # to train on
 REPEATS = 3
@@ -23,8 +23,7 @@ PART_SEEDS = 2  # of every cell, by which the model of costs is measured
 
 def images(workshop: Workshop, sizes: Sizes, trained: int = IMAGES) -> Iterator[dict]:
     """Rows of laps of a convolutional network, one seed per core; that of Flax has one lap."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    job = images_job(trained, cores or 1, max(1, sizes.epochs // 5))
+    job = images_job(trained, available_cores(), max(1, sizes.epochs // 5))
     contenders = (CHANNELS_FIRST, CHANNELS_LAST, OURS)
     for repeat in range(REPEATS):
         for contender in (*contenders, FLAX) if repeat == 0 else contenders:

@@ -1,9 +1,9 @@
 """The machine that is measured: its processor, its cores, and the widest vectors they have."""
 
-import os
 from pathlib import Path
 
 from experiments.engine.devices import processor_name
+from pgeom.frontend.processes import available_cores
 
 FLAGS = ("flags", "Features")  # what the list is called on x86 and on ARM
 VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "avx": "AVX", "asimd": "NEON"}  # the widest first
@@ -11,8 +11,7 @@ VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "avx": "AVX", "asimd": "NEON"} 
 
 def describe_machine() -> str:
     """Such as "2 cores of AMD EPYC with AVX2"."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cores} cores of {processor_name()} with {instruction_set(_flags())}"
+    return f"{available_cores()} cores of {processor_name()} with {instruction_set(_flags())}"
 
 
 def instruction_set(flags: set[str]) -> str:

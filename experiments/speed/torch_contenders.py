@@ -6,7 +6,6 @@ as a third word, what is called at every step goes through torch.compile.
 
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from experiments.speed.torch_training import (
     reset,
     train_run,
 )
+from pgeom.frontend.processes import available_cores
 
 
 def eager(job: Job, stack: Member, ridges: Ridges, compiling: bool = False) -> Lap:
@@ -52,8 +52,7 @@ def batched(job: Job, stack: Member, ridges: Ridges, compiling: bool = False) ->
 
 def spread(train, parts) -> Lap:
     """Share the parts out, one process per core; the clock runs while they train."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with ProcessPoolExecutor(cores, get_context("spawn"), _get_ready) as pool:
+    with ProcessPoolExecutor(available_cores(), get_context("spawn"), _get_ready) as pool:
         done = list(pool.map(_timed, [train] * len(parts), parts))
     begun, ended, nll = zip(*done, strict=True)
     return Lap(max(ended) - min(begun), 0.0, float(np.mean(np.concatenate(nll))))

@@ -13,6 +13,13 @@ from multiprocessing.process import BaseProcess
 _commands: list[subprocess.Popen] = []
 
 
+def available_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @contextmanager
 def worker_pool(
     workers: int, initializer: Callable[[], None] | None = None

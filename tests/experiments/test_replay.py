@@ -46,7 +46,7 @@ def test_what_differs_is_named(folder, capsys):
     curve = [record["validation_nll"][0], 7.0, *record["validation_nll"][2:]]
     made_by = {
         "versions": {**record["versions"], "jax": "0.8.1"},
-        "device": {**record["device"], "kind": "abacus"},
+        "device": {**record["device"], "kind": "abacus", "cores": 77},
     }
     rewrite(folder, identity, ece=0.5, validation_nll=curve, **made_by)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -54,11 +54,12 @@ def test_what_differs_is_named(folder, capsys):
     printed = capsys.readouterr().out.splitlines()
     assert [line.split(", now ")[0] for line in printed[1:-1]] == [
         "device.kind: recorded 'abacus'",
+        "device.cores: recorded 77",
         "versions.jax: recorded '0.8.1'",
         "ece: recorded 0.5",
         "validation_nll[1]: recorded 7.0",
     ]
-    assert f"now {record['ece']}" in printed[3]
+    assert f"now {record['ece']}" in printed[4]
     assert printed[-1] == "logits: differ by at most 0"
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 

@@ -10,9 +10,9 @@ Arrays are class-major, `[K, n]`.
 >>> import jax.numpy as jnp
 >>> from pgeom.geometry.generators import quadratic
 >>> F = quadratic(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
->>> maximise(F, jnp.array([[0.0], [-1.0]])).p
-Array([[0.6666667 ],
-       [0.33333334]], dtype=float32)
+>>> p = maximise(F, jnp.array([[0.0], [-1.0]])).p
+>>> float(p[0, 0]), float(p[1, 0])
+(0.66667, 0.33333)
 """
 
 from collections.abc import Callable

@@ -28,12 +28,10 @@ from pgeom.geometry.any_generator import scalar_function
 from pgeom.geometry.bregman import BregmanScore
 from pgeom.geometry.closed_forms import Parameter, parts
 from pgeom.geometry.generators import Shannon, shannon
-from pgeom.geometry.link_columns import link_columns, loss_columns, shifted
+from pgeom.geometry.link_columns import link_columns, loss_columns, scaled_gap
 from pgeom.geometry.link_evidence import contradicts_convexity
-from pgeom.geometry.optimality import gap_and_rounding, slopes, unit
+from pgeom.geometry.optimality import ACCEPTED
 from pgeom.types import Generator, Labels, Loss, Vectors
-
-ACCEPTED = 1e4  # units of rounding up to which a gap is an answer
 
 
 class LinkInfo(NamedTuple):
@@ -111,7 +109,8 @@ def fenchel_young(F: Generator) -> Loss:
     Returns:
       `loss(logits[..., K], labels) -> [...]`. Labels are integers `[...]`, or soft targets
       `[..., K]`. A logit of −∞ rules its class out. If F is infinite at a target, or NaN there
-      and next to it, it raises an error, or returns that value where it is traced.
+      and next to it, it raises an error, or returns that value where it is traced. If p(z) is at
+      a kink of F, or F is seen not to be convex, it raises an error, or returns NaN.
     """
     lifted = edge.lift_targets(*_loss_forms(F))
 
@@ -161,11 +160,8 @@ def _cross_entropy_forms(c: Parameter) -> tuple[Callable, Callable]:
 def _solve(F: Generator, z):
     p, steps = link_columns(F, z)
     p = jnp.where(contradicts_convexity(F, z.T), jnp.nan, p)
-    function = scalar_function(F)
-    size = unit(function, z.shape[0], z.dtype)
-    slope = slopes(function, simplex.interior(p))
-    gap, rounding = gap_and_rounding(p, shifted(z, size), slope / size)
-    return p, size * gap[0], size * rounding[0], steps
+    gap, rounding = scaled_gap(scalar_function(F), p, z)
+    return p, gap[0], rounding[0], steps
 
 
 def _refuse_failures(z, p, gap, rounding) -> None:
@@ -191,6 +187,6 @@ def _refuse_infinite(logits, values) -> None:
     if not np.all(np.isfinite(values) | ~finite):
         K, wrong = np.shape(logits)[-1], np.asarray(values)[finite & ~np.isfinite(values)]
         raise ValueError(
-            f"F must be convex, and finite at the targets, for its Fenchel–Young loss, got "
-            f"{wrong[0]}; pgeom.diagnose(F, {K}) may say why"
+            f"F must be convex and smooth, and finite at the targets, for its Fenchel–Young loss, "
+            f"got {wrong[0]}; pgeom.diagnose(F, {K}) may say why"
         )

@@ -22,7 +22,7 @@ from pgeom.geometry.any_generator import closure_converted, scalar_function, val
 from pgeom.geometry.bregman import bregman_divergence
 from pgeom.geometry.closed_forms import ClosedGenerator
 from pgeom.geometry.derivatives import pushforward, sum_of_slopes
-from pgeom.geometry.optimality import slack, slopes, unit
+from pgeom.geometry.optimality import ACCEPTED, gap_and_rounding, slack, slopes, unit
 from pgeom.geometry.thresholds import Maximum
 from pgeom.types import Generator
 
@@ -176,7 +176,20 @@ def _value(F: Generator, p, z, eta):
     inside = simplex.interior(p)
     s = _multipliers(F, inside, z)
     pull = jnp.where(eta > 0, eta * s, 0.0)  # 0 · ∞ counts as 0
-    return bregman_divergence(F)(eta.T, inside.T) + jnp.sum(pull, axis=0)
+    value = bregman_divergence(F)(eta.T, inside.T) + jnp.sum(pull, axis=0)
+    if choose_method(F).maximise is not interior_point.maximise:
+        return value
+    # at a kink of F the multipliers are those of one side, and the sum is some other number
+    gap, rounding = scaled_gap(F, p, z)
+    return jnp.where((gap > ACCEPTED * rounding)[0], jnp.nan, value)
+
+
+def scaled_gap(F: Generator, p: Float[Array, "K n"], z: Float[Array, "K n"]):
+    """The optimality gap of each column and its rounding, `[1, n]`, in the unit of F and z."""
+    size = unit(F, z.shape[0], z.dtype)
+    slope = slopes(F, simplex.interior(p))
+    gap, rounding = gap_and_rounding(p, shifted(z, size), slope / size)
+    return size * gap, size * rounding
 
 
 def _multipliers(F: Generator, p, z):

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from pgeom.geometry import simplex
 from pgeom.types import Generator
 
+ACCEPTED = 1e4  # units of rounding up to which a gap is an answer
 UNITS = 2  # of rounding of its terms, below which a gap cannot be told from zero
 
 

@@ -207,6 +207,23 @@ def test_a_function_that_is_not_convex_is_refused_in_one_line():
     assert np.all(np.isnan(traced))
 
 
+def test_a_solution_at_a_kink_is_refused_by_link_and_loss():
+    """The multipliers of one side of |p₀ − p₁| would make the loss 1.97 where it is 0.96."""
+
+    def kinked(p):
+        return jnp.sum(p**2) + jnp.abs(p[0] - p[1])
+
+    z, loss = jnp.array([[0.3, 0.1, -0.2]]), pgeom.fenchel_young(kinked)
+    with pytest.raises(ValueError, match="convex and smooth"):
+        pgeom.canonical_link(kinked)(z)
+    with pytest.raises(ValueError, match="convex and smooth") as error:
+        loss(z, jnp.array([2]))
+    assert "\n" not in str(error.value)
+    assert np.isnan(jax.jit(loss)(z, jnp.array([2]))[0])
+    away = jnp.array([[6.0, 0.0, -2.0]])  # p = e_0, where F has a gradient
+    np.testing.assert_allclose(loss(away, jnp.array([2])), 6 - 2 + 2 + 1, rtol=1e-5)
+
+
 def test_infinite_at_vertices_has_a_link_and_refuses_labels():
     def barrier(p):
         return -jnp.sum(jnp.log(p))

@@ -167,3 +167,21 @@ def test_a_target_below_the_smallest_normal_number_counts_as_zero(small):
         return jnp.sum(jax.lax.bitcast_convert_type(p, jnp.int32) != 0).astype(p.dtype)
 
     assert any_generator.values_at(count_nonzero, eta[None]) == 2
+
+
+def test_rounding_next_to_a_vertex_makes_no_score_negative(x64):
+    """The score of η itself is the mean of F at the vertices less F(η), which cancel."""
+    w = np.array([[0.5, -0.5], [-0.5, 0.5]])
+    ridges = G.hyperbolic(lam=0.5, a=0.8, rho=0.1, w=w, b=0.2, scale=1.3)
+    beside = np.geomspace(1e-17, 1e-6, 2000)[:, None]
+    others = np.random.default_rng(0).dirichlet(np.ones(2), size=2000)
+    eta = (1 - beside) * np.array([1.0, 0.0]) + beside * others
+    for F in (ridges, ridges + 0.5 * G.squared_norm):
+        assert np.all(pgeom.bregman_score(F)(eta, eta) >= 0)
+
+
+def test_a_gap_that_is_truly_negative_is_told(x64):
+    """Of a function that is not convex the expected score may be negative, and says so."""
+    eta = np.array([0.5, 0.25, 0.25])
+    actual = pgeom.bregman_score(lambda p: -jnp.sum(p**2))(eta, eta)
+    np.testing.assert_allclose(actual, np.sum(eta**2) - 1)

@@ -184,3 +184,33 @@ def test_nan_at_a_vertex_is_a_limit_or_refused():
     np.testing.assert_allclose(pgeom.fenchel_young(naive_entropy)(z, label), expected, rtol=1e-5)
     with pytest.raises(ValueError, match=r"finite at the targets, .* got nan"):
         pgeom.fenchel_young(undefined_near_vertices)(z, label)
+
+
+def test_at_its_own_forecast_the_loss_is_zero_however_steep_the_generator():
+    """Multipliers that are all rounding of ∇F and z are none."""
+
+    @jax.jit
+    def loss_at_forecast(slope):
+        def F(p):
+            return jnp.dot(slope, p) + jnp.sum(p**2)
+
+        z = slope + jnp.array([0.1, 0.0, -0.1])
+        return pgeom.fenchel_young(F)(z, pgeom.canonical_link(F)(z))
+
+    for slope in [*(10.0 * jnp.eye(3)), *(1e3 * jnp.eye(3))]:
+        assert loss_at_forecast(slope) == 0
+
+
+@pytest.mark.parametrize("name", ["quadratic", "any"])
+def test_the_value_beside_a_gradient_has_that_gradient(name, x64):
+    """Differentiating a value and a gradient at once meets the loss at a point that is known."""
+    loss = pgeom.fenchel_young(MAKERS[name]())
+    z, eta = jnp.array([0.3, 0.1, -0.4]), jnp.array([0.2, 0.5, 0.3])
+
+    @jax.jit
+    def both(z):
+        both = jax.value_and_grad(lambda z: loss(z, eta))
+        return both(z), jax.jacfwd(both)(z)
+
+    (_, gradient), (slope, _) = both(z)
+    np.testing.assert_allclose(slope, gradient, rtol=1e-9)

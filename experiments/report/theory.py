@@ -6,7 +6,6 @@ trained, and not at all where its files are there already.
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,8 +98,8 @@ def proving(out: Path) -> Generator[Proving, None, None]:
     if all(file.exists() for file in (*files, out / f"{PROOFS}.json")):
         yield Proving(None, out)
         return
-    command = [sys.executable, "-m", "proofs_numeric", "--figures", str(out), "--out", str(out)]
-    with processes.background(command) as process:
+    places = ("--figures", str(out), "--out", str(out))
+    with processes.background("proofs_numeric", *places) as process:
         yield Proving(process, out)
 
 

@@ -4,11 +4,14 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
+
+from pgeom.frontend.attached import end_with
 
 _commands: list[subprocess.Popen] = []
 
@@ -32,7 +35,8 @@ def worker_pool(
     """
     with _without_interrupts():
         spawn = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(workers, spawn, initializer=initializer)
+        start = (os.getpid(), initializer)
+        pool = ProcessPoolExecutor(workers, spawn, initializer=_begin, initargs=start)
         pool.submit(int)  # something, for the first task starts the processes
     try:
         yield pool
@@ -43,9 +47,18 @@ def worker_pool(
     pool.shutdown()
 
 
+def _begin(parent: int, initializer: Callable[[], None] | None) -> None:
+    """The first thing that a process of a pool does."""
+    end_with(parent)
+    if initializer is not None:
+        initializer()
+
+
 @contextmanager
-def background(command: list[str]) -> Generator[subprocess.Popen, None, None]:
-    """A command that runs silently; it is ended where the `with` is left before it has finished."""
+def background(module: str, *arguments: str) -> Generator[subprocess.Popen, None, None]:
+    """`python -m module …`, silently; it is ended where the `with` is left before it is done."""
+    attached = [sys.executable, "-m", "pgeom.frontend.attached", str(os.getpid())]
+    command = [*attached, module, *arguments]
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with _without_interrupts():
         process = subprocess.Popen(command, **silent)

@@ -4,15 +4,26 @@ import hashlib
 import json
 import sys
 from itertools import product, repeat
+from math import prod
 from pathlib import Path
 
 from flint import arb, arb_series, ctx, fmpq, fmpq_mat
 
-STEPS, ZERO, ONE, INF, NAN = 3_000, fmpq(0), fmpq(1), arb.pos_inf(), arb.nan()
-LOW, TOP = {"mono": -(10**6), "ramp": fmpq(9, 8), "lse": 0}, {"mono": 10**6, "ramp": 10**6}
-UNARY = ("exp", "log", "sin", "cos", "tan", "atan", "erf", "xlogx", "softplus")
-BENT = {"exp": 1, "ramp": 1, "max": 1, "lse": 1, "softplus": 1, "log": -1}  # increasing: sign of f″
+ZERO, HALF, ONE, INF, NAN = fmpq(0), fmpq(1, 2), fmpq(1), arb.pos_inf(), arb.nan()
 CLAIMS = {"m_tangent": 1, "M_tangent": -1, "least": 1, "largest": -1}  # from below, from above
+BENT = {"exp": 1, "ramp": 1, "max": 1, "lse": 1, "log": -1}  # increasing functions: the sign of f″
+UNARY = ("exp", "log", "sin", "cos", "tan", "atan", "erf", "xlogx")
+OTHERS = {  # functions of Taylor series xs and constants c
+    "lin": lambda xs, c: c[0] + sum(x * y for x, y in zip(xs, c[1:], strict=True)),
+    "quadratic": lambda xs, c: sum(x * y * q for (x, y), q in zip(product(xs, xs), c, strict=True)),
+    "mono": lambda xs, c: prod(
+        x ** int(r) if r.q == 1 else (x.log() * r).exp() for x, r in zip(xs, c, strict=True)
+    ),
+    "lse": lambda xs, c: sum((x.exp() * y for x, y in zip(xs, c, strict=True)), 0 * xs[0]).log(),
+    "max": lambda xs, c: largest(xs),
+    "ramp": lambda xs, c: OTHERS["mono"](xs, c) if xs[0][0] > 0 else largest([*xs, 0 * xs[0]]),
+    "xlogx": lambda xs, c: xs[0] * xs[0].log(),
+}
 
 
 def need(condition, what):
@@ -29,112 +40,106 @@ def dot(form, point):
     return sum((form[k] * x for k, x in point.items()), ZERO)
 
 
+def largest(xs):
+    able = [x for x in xs if not any(x[0] < y[0] for y in xs)]
+    return able[0] if len(able) == 1 else arb_series([NAN] * 4)
+
+
 def at_least(L, m):
-    *both, n = range(len(L))  # dᵀLd ≥ m‖d‖² for all d with Σd = 0, in the basis e_i − e_K
-    cut = [[L[i][j] - L[i][n] - L[n][j] + L[n][n] - m * (1 + (i == j)) for j in both] for i in both]
+    *rest, n = range(len(L))  # dᵀLd ≥ m‖d‖² for all d with Σd = 0, in the basis e_i − e_K
+    cut = [[L[i][j] - L[i][n] - L[n][j] + L[n][n] - m * (1 + (i == j)) for j in rest] for i in rest]
     rows = [[*map(arb, row)] if n > 11 else row for row in cut]
     for k, top in enumerate(rows):  # by elimination; a pivot may be zero if its row is
         if not (top[k] > 0 or all(x == 0 for x in top[k:])):
             return False
         for row in rows[k + 1 :] if top[k] > 0 else ():
-            factor = row[k] / top[k]
-            row[k:] = [a - factor * b for a, b in zip(row[k:], top[k:], strict=True)]
+            row[k:] = [a - row[k] / top[k] * b for a, b in zip(row[k:], top[k:], strict=True)]
     return True
 
 
 class Expression:
-    def __init__(self, K, rows):  # [operation, arguments, constants], the last one of which is F
+    def __init__(self, K, rows):  # [operation, earlier rows, constants], the last of which is F
         need(type(K) is int and K >= 2, "the number of classes")
-        self.K, self.corners, self.rows, self.forms = K, [{k: ONE} for k in range(K)], [], []
-        self.lines, self.strict = [], []  # what w·p a row depends on; F strictly convex if v·d ≠ 0
-        for op, args, data in rows:
-            need(all(type(j) is int and 0 <= j < len(self.rows) for j in args), "earlier rows")
-            data, n, ok = [exact(x) for x in data], len(args), op in ("affine", "quadratic")
-            sizes = {"affine": (0, K), "lin": (n, n + 1), "quadratic": (n, n * n), "max": (n, 0)}
-            sizes |= {"mono": (n, n), "lse": (n, n), "ramp": (1, 1)} | dict.fromkeys(UNARY, (1, 0))
-            ok = ok or all(x and LOW.get(op, x) <= x <= TOP.get(op, x) for x in data[op == "lin" :])
-            need(ok and (n, len(data)) == sizes.get(op) and (n or op == "affine"), f"a row {op}")
-            lines = {w for j in args for w in self.lines[j]} | ({op} & {"max", "ramp"})
+        self.K, self.corners, self.strict = K, [{k: ONE} for k in range(K)], []  # strict if v·d ≠ 0
+        self.rows = [(op, args, [exact(x) for x in data]) for op, args, data in rows]
+        self.forms, self.lines = [], []  # values at the corners if affine; the w of all w·p in it
+        inside = [{k: fmpq(3 * k + 5, sum(range(5, 3 * K + 5, 3))) for k in range(K)}]
+        for i, (op, args, data) in enumerate(self.rows):
+            ok = {"affine": (len(data), args) == (K, []), "lin": all(data[1:]), "quadratic": True}
+            ok |= {"mono": all(0 < abs(x) <= 10**6 for x in data), "lse": all(x > 0 for x in data)}
+            ok |= {"ramp": len(args) == len(data) == 1 and fmpq(9, 8) <= data[0], "max": not data}
+            need(ok.get(op, op in UNARY and (len(args), data) == (1, [])), f"a row {op}")
+            need(all(type(j) is int and 0 <= j < i for j in args), "earlier rows")
+            self.forms.append(data if op == "affine" else None)
+            self.lines.append({w for j in args for w in self.lines[j]} | {op} & {"max", "ramp"})
             if op == "affine" and min(data) < max(data):
                 w = tuple((x - min(data)) / (max(data) - min(data)) for x in data)
-                lines = {min(w, tuple(1 - x for x in w))}
-            self.rows.append((op, args, data))
-            self.forms.append(data if op == "affine" else None)
-            self.lines.append(lines)
+                self.lines[i] = {min(w, tuple(1 - x for x in w))}
+            need(self.series(i, inside, {}, {})[0].is_finite(), f"a value of {op}")
 
     def series(self, i, points, d, known):
-        if i in known:  # value, slope, half the second derivative, … along d around a hull
-            return known[i]
-        op, args, data = self.rows[i]
-        xs = [self.series(j, points, d, known) for j in args]
-        if op in ("max", "ramp"):
-            xs += [arb_series([0])] * (op == "ramp")
-            able = [x for x in xs if not any(x[0] < y[0] for y in xs)]
-            xs = able if len(able) == 1 else [arb_series([NAN] * 3)]
-            data = data if data and xs[0].length() else [ONE]
-        if op == "affine":
+        op, args, data = self.rows[i]  # value, slope, half the second derivative, … on a hull
+        if i not in known and op == "affine":
             ends = [dot(data, p) for p in points]
-            value = arb_series([arb(min(ends)).union(arb(max(ends))), arb(dot(data, d))])
-        elif op == "lin":
-            value = data[0] + sum(x * c for c, x in zip(data[1:], xs, strict=True))
-        elif op in ("mono", "max", "ramp"):
-            value = arb_series([1])
-            for x, r in zip(xs, data, strict=True):
-                value *= x ** int(r) if r.q == 1 else (x.log() * r).exp()
-        elif op == "quadratic":
-            value = sum(x * y * q for (x, y), q in zip(product(xs, xs), data, strict=True))
-        elif op in ("lse", "softplus"):
-            start = arb_series([int(op == "softplus")])
-            value = sum((x.exp() * c for c, x in zip(data or [1], xs, strict=True)), start).log()
-        else:
-            value = xs[0] * xs[0].log() if op == "xlogx" else getattr(xs[0], op)()
-        return known.setdefault(i, value)
+            known[i] = arb_series([arb(min(ends)).union(arb(max(ends))), arb(dot(data, d))])
+        elif i not in known:
+            xs = [self.series(j, points, d, known) for j in args]
+            known[i] = OTHERS[op](xs, data) if op in OTHERS else getattr(xs[0], op)()
+        return known[i]
 
     def positive(self, i, concave=False):
         op, args, data = self.rows[i]  # whether it is positive wherever all p_k are
-        if op in ("mono", "affine") or (op == "lin" and min(data) >= 0 and min(data[1:]) > 0):
+        if op in ("mono", "affine") or (op == "lin" and min(data) >= 0 < min(data[1:])):
             return all(map(self.positive, args)) and (op != "affine" or min(data) >= 0 < max(data))
         hulls = [[p] for p in self.corners] if concave else [self.corners]
         return op == "exp" or all(self.series(i, hull, {}, {})[0] > 0 for hull in hulls)
 
-    def ridge(self, chosen, w, bend, cell):  # bend·wwᵀ if φ″ ≥ bend for the terms as φ(w·p)
-        a, b, values, steps = w.index(0), w.index(1), [dot(w, p) for p in cell], 0
-        todo, d = [(min(values), max(values))], {a: -ONE, b: ONE}
-        while todo:
-            (low, high), steps, total = todo.pop(), steps + 1, arb(0)
-            points = [{a: 1 - u, b: u} for u in (low, high)]
-            for c, i in chosen:  # f″ of powers and logarithms, and of others beside 0, is monotone
-                op, args, data = self.rows[i]
-                form, r = self.forms[args[0]], data[0] if data else fmpq(1, 2) + (op == "xlogx")
-                soft = (
-                    op == "softplus" and form and dot(form, points[0]) * dot(form, points[1]) >= 0
-                )
-                power = op in ("mono", "log", "xlogx") and len(args) == 1 and self.positive(args[0])
-                known = form and (soft or power or (op == "ramp" and r >= 2 - (c > 0)))
-                hulls = [[p] for p in points] if known else [points]
-                bends = [2 * c * self.series(i, hull, d, {})[2] for hull in hulls]
-                zero = arb(0) if op == "ramp" or r > 2 else INF * c * r * (r - 1)
-                total += min(zero if x.is_nan() and known else x.lower() for x in bends)
-            if not total >= bend:
-                need(steps < STEPS, "the bound of a ridge")
-                todo += [(low, (low + high) / 2), ((low + high) / 2, high)]
-        return [[bend * x * y for y in w] for x in w]
+    def bend(self, c, i, ends, d):  # the least second derivative of c·x between points of a line
+        (op, args, data), whole = self.rows[i], self.series(i, ends, d, {})
+        form, r = self.forms[args[0]], data[0] if data else HALF + (op == "xlogx")
+        ramp = op == "ramp" and (r >= 2 or c > 0)
+        power = op in ("mono", "log", "xlogx") and all(map(self.positive, args))
+        known = form and (ramp or power) and not any(self.lines[j] for j in args[1:])
+        if not (known or whole[3] >= 0 or whole[3] <= 0):  # else it is monotone
+            return (2 * c * whole[2]).lower()
+        limit = arb(0) if ramp or r > 2 else INF * c * r * (r - 1)  # where the form is 0
+        bends = [2 * c * self.series(i, [p], d, {})[2] for p in ends]
+        return min(limit if known and x.is_nan() else x.lower() for x in bends)
+
+    def above(self, chosen, w, low, high, bend, depth=60):  # φ″ ≥ bend for Σ c·x = φ(w·p)
+        a, b, middle = w.index(0), w.index(1), (low + high) / 2
+        ends = [{a: 1 - u, b: u} for u in (low, high)]
+        least = sum((self.bend(c, i, ends, {a: -ONE, b: ONE}) for c, i in chosen), arb(0))
+        halves = (low, middle), (middle, high)
+        rest = (depth > 0 and self.above(chosen, w, *x, bend, depth - 1) for x in halves)
+        return least >= bend or all(rest)
+
+    def length(self, c, i, cell):  # c·n, n = √(pᵀQp): H is between Q/(sn³) and √s·Q, s = 1ᵀQ⁻¹1
+        op, (j, *_), data = self.rows[i]
+        Q = self.bound([(HALF, j)], {"rule": "quadratic"}, cell, (), False)
+        s = sum(fmpq_mat(Q).solve(fmpq_mat([[1]] * self.K)).entries(), ZERO)
+        need((op, data) == ("mono", [HALF]) and s > 0 and at_least(Q, 0), "a length")  # so Q ≻ 0
+        most = max(self.series(j, [p], {}, {})[0].upper() for p in cell)
+        factor = c / (s * most * most.sqrt()) if c > 0 else c * arb(s).sqrt()
+        return [[factor * x for x in row] for row in Q]
 
     def bound(self, chosen, proof, cell, bends, strictly):  # L with H ⪰ L on tangents, H of Σ c·x
         rule, (c, i), L = proof["rule"], chosen[0], [[ZERO] * self.K for _ in range(self.K)]
         lines, (op, args, data) = {w for _, j in chosen for w in self.lines[j]}, self.rows[i]
-        w = max((x for x in lines if type(x) is tuple), default=())
-        if strictly and lines == {w} and rule not in ("sum", "quadratic", "hessian"):
-            p, d = {w.index(0): fmpq(5, 7), w.index(1): fmpq(2, 7)}, {w.index(0): -1, w.index(1): 1}
-            bend = sum((c * self.series(i, [p], d, {})[2] for c, i in chosen), arb(0))
-            self.strict += [w] if bend > 0 else []  # an analytic φ″ ≥ 0 has isolated zeros
-        if rule == "ridge" and lines <= {w, "max", "ramp"}:
-            return self.ridge(chosen, w, exact(next(bends)), cell)
+        if rule == "ridge":
+            (w,), bend, u = lines - {"max", "ramp"}, exact(next(bends)), fmpq(2, 7)
+            low, *_, high = sorted(dot(w, p) for p in cell)
+            need(self.above(chosen, w, low, high, bend), "the bound of a ridge")
+            if strictly and lines == {w} and self.above(chosen, w, u, u, fmpq(1, 10**9)):
+                self.strict += lines  # an analytic φ″ ≥ 0 has isolated zeros
+            return [[bend * x * y for y in w] for x in w]
         need(len(chosen) == 1, rule)
         if rule == op == "quadratic":  # of affine x
             V = fmpq_mat([self.forms[j] for j in args])
             Q = V.transpose() * fmpq_mat(len(args), len(args), data) * V
             return (c * (Q + Q.transpose())).tolist()
+        if rule == "length":
+            return self.length(c, i, cell)
         for j, k in product(range(self.K - 1), repeat=2) if rule == "hessian" else ():
             d, e = {j: ONE, k: ONE + (j == k), self.K - 1: -2 * ONE}, {j: ONE, k: fmpq(j == k) - 1}
             L[j][k] = c * (self.series(i, cell, d, {})[2] - self.series(i, cell, e, {})[2]) / 2
@@ -148,41 +153,36 @@ class Expression:
             L = [[x + y for x, y in zip(*rows, strict=True)] for rows in zip(L, M, strict=True)]
         return L
 
-    def compose(self, c, i, proof, strictly):
-        rule, (op, args, data), s, ys, signs, scales = proof["rule"], self.rows[i], ONE, [i], [], []
+    def compose(self, c, i, proof, strictly):  # f(y, …), f convex, y convex where f increases
+        rule, (op, args, data), outer, s, needed = proof["rule"], self.rows[i], [i], ONE, []
         if rule == "affine":
             return need(self.forms[i] or not self.lines[i], rule)
         if rule == "mean":  # (c + Σ c·y)^s: the l^q mean of the y^s for q = 1/s
-            (s,), (inner, ys, scales) = data, self.rows[args[0]]
+            (s,), (inner, outer, scales) = data, self.rows[args[0]]
             need(inner == "lin" and min(scales) >= 0 and (0 < s < 1) == (c > 0), rule)
         bent = BENT.get(op, 0) * c > 0 and (c > 0 or self.positive(args[0], True))
         need({"compose": bent or op == "mono", "mean": op == "mono"}.get(rule), rule)
-        if op == "mono":
-            rows = [self.rows[j] if self.rows[j][0] == op else (op, [j], [ONE]) for j in ys]
-            args = [j for _, js, _ in rows for j in js]
-            for _, js, powers in rows:  # a product of x^{rs}; constants among the x do not count
-                free = [r * s for j, r in zip(js, powers, strict=True) if self.lines[j]]
-                up, total = sum(r > 0 for r in free), sum(free)
-                need(up in (0, total >= 1) if c > 0 else up == len(free) and total <= 1, op)
-                for j, r in zip(js, powers, strict=True):
-                    signs.append(c if r * s > 0 else -c)
-                    even = self.forms[j] and c > 0 < r and (r / 2).q == 1
-                    plain = s == 1 and free == [1] and self.lines[j]
-                    need(even or plain or self.positive(j, signs[-1] < 0), "the domain of a power")
-        forms = [self.forms[j] for j in args if self.forms[j]]
+        for y in outer if op == "mono" else ():  # c·Π x^{rs} and the curvature that it needs of x
+            row = self.rows[y] if self.rows[y][0] == op else (op, [y], [ONE])
+            pairs = list(zip(*row[1:], strict=True))
+            free = [r * s for j, r in pairs if self.lines[j]]  # constants do not count
+            up, total = sum(r > 0 for r in free), sum(free)
+            need(up in (0, total >= 1) if c > 0 else up == len(free) and total <= 1, op)
+            for j, r in pairs:
+                needed.append((c if r * s > 0 else -c, j))
+                even = self.forms[j] and c > 0 < r and (r / 2).q == 1
+                plain = s == 1 and free == [1] and self.lines[j]
+                need(even or plain or self.positive(j, c * r * s < 0), "the domain of a power")
+        needed = needed or [(c, j) for j in args]
+        forms = [self.forms[j] for _, j in needed if self.forms[j]]
         gaps = [[x - y for x, y in zip(f, forms[0], strict=True)] for f in forms if op == "lse"]
-        whole = s > 0 and len(forms) == len(args) == len(ys) and fmpq_mat(forms).rank() == self.K
-        self.strict += (gaps or forms if gaps or whole else []) if strictly else []
-        inner = op == "lse" or (rule != "mean" and len(args) == 1 and op != "ramp")
-        for j, x, part in zip(args, signs or [c] * len(args), proof["parts"], strict=True):
-            L = self.bound([(x, j)], part, self.corners, repeat(0), strictly and inner)
+        whole = 0 < s != 1 and len(forms) == len(needed) == len(outer)  # by Minkowski's inequality
+        whole = whole and fmpq_mat(forms).rank() == self.K
+        self.strict += (gaps or (forms if whole else [])) if strictly else []
+        one = op not in ("max", "ramp") and sum(bool(self.lines[j]) for _, j in needed) == 1
+        for pair, part in zip(needed, proof["parts"], strict=True):
+            L = self.bound([pair], part, self.corners, repeat(0), strictly and (op == "lse" or one))
             need(at_least(L, 0), part["rule"])
-        if whole and s == fmpq(1, 2) and all(self.rows[j][2] == [2] for j in ys):  # c√(c₀ + pᵀQp)
-            D = fmpq_mat([[x * y for y in f] for x, f in zip(scales[1:], forms, strict=True)])
-            Q = fmpq_mat(forms).transpose() * D  # H ⪰ cQ/(1ᵀQ⁻¹1·(pᵀQp)^{3/2}) on tangents
-            total = sum(Q.solve(fmpq_mat([[1]] * self.K)).entries(), ZERO)
-            size = arb(max(Q[k, k] for k in range(self.K)) + scales[0])
-            return [[c / (total * size * size.sqrt()) * x for x in row] for row in Q.tolist()]
 
     def cover(self, name, evidence, cell, tree, m):
         if "halves" in tree:
@@ -210,7 +210,7 @@ class Expression:
 
 
 def verify(file):
-    ctx.prec, ctx.cap, falls, flat, m, bounds = 512, 3, False, False, -ONE, {}
+    ctx.prec, ctx.cap, falls, flat, m, bounds = 512, 4, False, False, -ONE, {}
     text = json.dumps({k: v for k, v in file.items() if k != "digest"}, sort_keys=True)
     need(hashlib.sha256(text.encode()).hexdigest() == file["digest"], "the digest")
     F, root = Expression(file["K"], file["nodes"]), len(file["nodes"]) - 1
@@ -226,10 +226,10 @@ def verify(file):
             need(sum(d.values()) == 0 <= sign * (exact(at["value"]) - found), f"attained {name}")
     if file["segment"] is not None:
         p, q = map(F.point, file["segment"])
-        need(min(*p.values(), *q.values()) > 0 and p != q, "two points inside the simplex")
         d = {k: q[k] - x for k, x in p.items()}
         start, end = (F.series(root, [x], d, {}) for x in (p, q))
-        falls, flat = end[0] - start[0] - start[1] < 0, F.series(root, [p, q], d, {})[2] == 0
+        falls = min(*p.values(), *q.values()) > 0 and end[0] - start[0] - start[1] < 0
+        flat = p != q and F.series(root, [p, q], d, {})[2] == 0  # on a face, too
     strict = m > 0 or (m == 0 and fmpq_mat([[1] * F.K, *F.strict]).rank() == F.K)
     convex = "proved" if m >= 0 else "disproved" if falls else "unknown"
     strictly = "proved" if strict else "disproved" if falls or flat else "unknown"
@@ -241,7 +241,7 @@ if __name__ == "__main__":  # exits with 0: verified, 1: refused, 2: bad input
     code = 2
     try:
         document = json.loads(Path(*sys.argv[1:]).read_text("utf-8"))
-        need(document["format"] == "pgeom certificate 2", "not a certificate")
+        need(document["format"] == "pgeom certificate 3", "not a certificate")
         code = 1
         print("verified:", verify(document))
     except Exception as error:

@@ -223,7 +223,7 @@ def forged(nodes, proof=None, *, bound=0, segment=None, upper=None, **claims):
     below = proof and {"bound": str(bound), "proof": proof, "cover": {}}
     verdict = "disproved" if segment else "proved" if proof else "unknown"
     file = {
-        "format": "pgeom certificate 2",
+        "format": "pgeom certificate 3",
         "K": 3,
         "nodes": nodes,
         "convex": verdict,
@@ -273,6 +273,21 @@ def mean(r, s, count=3, forms=((1, 0, 0), (0, 1, 0), (0, 0, 1)), **claims):
     return forged(nodes, {"rule": "mean", "parts": [{"rule": "affine"}] * count}, **claims)
 
 
+def length(Q, *, power="1/2", bound=0, **claims):
+    """√(pᵀQp), or another power of it."""
+    nodes = [*UNITS, ["quadratic", [0, 1, 2], Q], ["mono", [3], [power]]]
+    return forged(nodes, {"rule": "length"}, bound=bound, **claims)
+
+
+KINK = [  # exp(x + √(x²)) for x = p₀ − 1/4: constant where x < 0
+    ["affine", [], ["3/4", "-1/4"]],
+    ["mono", [0], [2]],
+    ["lin", [1], [0, 1]],
+    ["mono", [2], ["1/2"]],
+    ["lin", [0, 3], [0, 1, 1]],
+    ["exp", [4], []],
+]
+ABSOLUTE = {"terms": [1], "proof": {"rule": "mean", "parts": [{"rule": "affine"}]}}
 STEEP = {"bound": "-1", "proof": RIDGE, "cover": {"bends": ["-1"]}}
 ROOTS = [[["mono", [k], ["1/2"]], ["log", [3 + 2 * k], []]] for k in range(3)]
 NOTHING = [*UNITS, *(r for pair in ROOTS for r in pair), ["lin", [4, 6, 8], [0, 0, 0, 0]]]
@@ -314,13 +329,45 @@ FORGED = {
         [*UNITS[:2], ["mono", [True], [2]]], {"rule": "ridge"}, bound=0
     ),
     "a sum of too few": row("lin", [0, 1, 1], "sum", [1, 0, 0]),
+    "a mean of power 1, strictly": forged(
+        [*UNITS, ["lin", [0, 1, 2], [0, 1, 1, 1]], ["mono", [3], [1]], ["lin", [4], [0, -1]]],
+        whole({"rule": "mean", "parts": [{"rule": "affine"}] * 3}),
+        strictly_convex="proved",
+    ),
+    "a constant without a value": row("log", [], "affine", [-1, -1, -1]),
+    "a kink as if analytic": forged(
+        KINK,
+        {"rule": "compose", "parts": [{"rule": "sum", "parts": [ABSOLUTE]}]},
+        strictly_convex="proved",
+        K=2,
+    ),
+    "a maximum of a constant, strictly": forged(
+        [
+            ["affine", [], [1, 0]],
+            ["mono", [0], [2]],
+            ["affine", [], ["1/4"] * 2],
+            ["max", [1, 2], []],
+        ],
+        {"rule": "compose", "parts": [{"rule": "ridge"}, {"rule": "affine"}]},
+        strictly_convex="proved",
+        K=2,
+    ),
+    "a ramp of two by its parts": row("ramp", [2], "compose", [-1, -1, -2], [1, 0, 0]),
+    "a length of an indefinite matrix": length([1, 0, 0, 0, 1, 0, 0, 0, "-1/10"]),
+    "a length of a singular matrix": length([1, 0, 0, 0, 1, 0, 0, 0, 0]),
+    "a length that bends more": length([1, 0, 0, 0, 1, 0, 0, 0, 1], bound="33334/100000"),
+    "a length that bends less": length(
+        [1, 0, 0, 0, 1, 0, 0, 0, 1],
+        upper={"bound": "-173/100", "proof": {"rule": "length"}, "cover": {}},
+    ),
+    "a length of a cube root": length([1, 0, 0, 0, 1, 0, 0, 0, 1], power="1/3"),
 }
 NUMERALS = ("1e100000000", "1_0", " 1", "0.5", "1/0", "9" * 9000, 1.0, True, None, "١")
 
 
 @pytest.mark.parametrize("name", FORGED)
 def test_made_certificates_are_refused(name):
-    with pytest.raises(ArithmeticError):
+    with pytest.raises((ArithmeticError, ValueError)):
         checker.verify(FORGED[name])
 
 
@@ -346,6 +393,11 @@ def test_what_is_made_by_hand_is_verified_if_it_is_right():
     assert "convex proved" in checker.verify(row("ramp", ["3/2"], "ridge", [1, -1, 0]))
     assert "convex proved" in checker.verify(row("mono", [2, -1], "compose", [1, -1, 0], [1, 2, 1]))
     assert "strictly proved" in checker.verify(mean("3", "1/3", strictly_convex="proved"))
+    root_3 = {"bound": "-17321/10000", "proof": {"rule": "length"}, "cover": {}}
+    norm = length([1, 0, 0, 0, 1, 0, 0, 0, 1], bound="333/1000", upper=root_3)
+    assert checker.verify(norm).endswith("bounds {'m_tangent': 333/1000, 'M_tangent': 17321/10000}")
+    kink = {"rule": "compose", "parts": [{"rule": "sum", "parts": [ABSOLUTE]}]}
+    assert "strictly unknown" in checker.verify(forged(KINK, kink, K=2))
     concave = falling("mono", ["1/3"] * 3, *np.eye(3, dtype=int).tolist())
     assert "convex proved" in checker.verify(concave)
 

@@ -3,8 +3,7 @@
 Equal things look equal: sums are flattened, products are collected by base, log Σ exp is one
 operation, and a maximum that was subtracted for the sake of rounding is gone.
 
->>> g = Graph(3)
->>> x = g.p(0)
+>>> g = Graph(3); x = g.p(0)
 >>> g.mul(x, g.lin(Fraction(2), [(ONE, g.log(x))])).op, g.exp(g.scale(3, g.log(x))).op
 ('lin', 'mono')
 """
@@ -22,6 +21,7 @@ from pgeom.geometry.certificates.expression import (
     constant,
     factors,
     is_affine,
+    is_constant,
     is_multiple,
     is_rational,
     is_root,
@@ -88,6 +88,8 @@ class Graph:
         for a, b in ((x, y), (y, x)):
             if is_rational(a):
                 return self.scale(a.data[0], b)
+            if is_multiple(a):
+                return self.scale(a.data[1], self.mul(a.args[0], b))
             if b.op == "lin" and _collects(a, b):
                 return self.lin(ZERO, [(b.data[0], a), *((c, self.mul(a, z)) for c, z in terms(b))])
         return self.mono([(x, ONE), (y, ONE)])
@@ -111,6 +113,9 @@ class Graph:
                 exponent.append((r, x.args[0]))
             else:
                 bases[x] = bases.get(x, ZERO) + r
+        for x in [x for x in bases if is_multiple(x) and bases.get(x.args[0], ONE / 2) % 1 == 0]:
+            ratio *= x.data[1] ** -int(bases[x.args[0]])  # p·(c·p)^s = (c·p)^{s + 1}/c
+            bases[x] += bases.pop(x.args[0])
         bases = self._with_logarithms({x: r for x, r in bases.items() if r})
         if exponent:  # e^x (Σ e^{x_j})^r = exp(x + r·lse(x_j)), in which a maximum cancels
             sums = {x: r for x, r in bases.items() if self.exponentials(x) is not None}
@@ -133,14 +138,14 @@ class Graph:
                 return self.add(*ramps) if not rest else self._product({**rest, ramps[0]: ONE})
         if len(bases) == 1 and ONE in bases.values():
             return next(iter(bases))
-        kept = sorted(bases, key=lambda x: x.index)
+        kept = sorted(bases, key=lambda x: (is_constant(x), x.index))
         return self.node("mono", kept, [bases[x] for x in kept])
 
     def _simpler_power(self, x: Node, r: Fraction) -> tuple[Fraction, list | None]:
         """x^r as a rational number times powers of simpler bases, or None where it is simple."""
         whole = r.denominator == 1
-        if is_rational(x) and (x.data[0] == 1 or (whole and (x.data[0] or r > 0))):
-            return x.data[0] ** int(r), []
+        if is_rational(x) and (x.data[0] == 1 or r > 0 == x.data[0] or (whole and x.data[0])):
+            return x.data[0] ** -(-r // 1), []
         if x.op == "mono":
             if whole or all(self.sign(y) == 1 for y in x.args):
                 return ONE, [(y, s * r) for y, s in factors(x)]
@@ -219,8 +224,7 @@ class Graph:
         if len(sums) == 2 and len(set(sums.values())) == 1:
             for x, y in ((first, *others), (*others, first)):
                 if is_rational(y) or (is_affine(y) and is_affine(x)):
-                    share = self.log(self.const(sums[x])), y
-                    return self.add(*share, self.softplus(self.sub(x, y)))
+                    return self.add(self.log(self.const(sums[x])), y, self.softplus(self.sub(x, y)))
         kept = sorted(sums, key=lambda x: x.index)
         return self.node("lse", kept, [sums[x] for x in kept])
 
@@ -237,10 +241,9 @@ def _collects(x: Node, total: Node) -> bool:
     """Whether x times a sum is simpler term by term: for x log x, powers of x, and x(1 − x)."""
 
     def inner(y: Node) -> bool:
-        bases = [z for z, _ in factors(y)]
+        bases = [z.args[0] if is_multiple(z) else z for z, _ in factors(y)]
         return any(z is x or (z.op == "log" and z.args[0] is x) for z in bases if z is not y) or (
             y.op == "log" and y.args[0] is x
         )
 
-    summands = total.args
-    return any(map(inner, summands)) or (bool(summands) and all(y is x for y in summands))
+    return any(map(inner, total.args)) or (bool(total.args) and all(y is x for y in total.args))

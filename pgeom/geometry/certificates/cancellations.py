@@ -6,7 +6,7 @@ The maximum that `logsumexp` and `logaddexp` subtract is no part of the function
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pgeom.geometry.certificates.expression import ONE, ZERO, Node, coefficient
+from pgeom.geometry.certificates.expression import ONE, ZERO, Node, coefficient, constant, terms
 
 if TYPE_CHECKING:  # which imports this module
     from pgeom.geometry.certificates.algebra import Graph
@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # which imports this module
 def absorbed(graph: "Graph", sums: dict[Node, Fraction]) -> list[tuple[Fraction, Node]] | None:
     """c·f(x) + c·y as c·f(x + y) for a log-sum-exp f where y then cancels, else None."""
     for x, c in sums.items():
+        if x.op == "softplus" and (turned := _turned(graph, sums, x, c)) is not None:
+            return turned
         if x.op in ("lse", "softplus"):
             for y, other in sums.items():
                 if (moved := _moved(graph, x, y, other / c)) is not None:
@@ -23,15 +25,25 @@ def absorbed(graph: "Graph", sums: dict[Node, Fraction]) -> list[tuple[Fraction,
     return None
 
 
+def _turned(g: "Graph", sums: dict[Node, Fraction], x: Node, c: Fraction) -> list | None:
+    """log(1 + e^y) = y + log(1 + e^{−y}), if all of y but its affine part then cancels."""
+    (y,) = x.args
+    inner = [(d, z) for d, z in terms(y) if z.op != "p"]
+    if not inner or any(sums.get(z) != -c * d for d, z in inner):
+        return None
+    gone = {z for _, z in inner} | {x}
+    rest = [(d, z) for z, d in sums.items() if z not in gone]
+    affine = g.lin(constant(y), [(d, z) for d, z in terms(y) if z.op == "p"])
+    return [(c, g.softplus(g.scale(-1, y))), (c, affine), *rest]
+
+
 def _moved(g: "Graph", x: Node, y: Node, factor: Fraction) -> Node | None:
     """f(x) + factor·y, if it is simpler."""
     if y is x or y.op == "p":
         return None
     if any(coefficient(arg, y) == -factor for arg in x.args):
-        if x.op == "softplus":  # log(1 + e^x) = x + log(1 + e^{−x})
-            (arg,) = x.args
-            back = g.softplus(g.scale(-1, arg))
-            return g.lin(ZERO, [(ONE, back), (ONE, arg), (factor, y)])
+        if x.op == "softplus":
+            return None
         shifted = [g.lin(ZERO, [(ONE, arg), (factor, y)]) for arg in x.args]
         return g.lse(zip(x.data, shifted, strict=True))
     if x.op == "softplus" and y.op == "max" and factor == 1 and len(y.args) == 2:

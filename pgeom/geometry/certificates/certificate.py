@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from pgeom.geometry.convexity import Witness
 
 Verdict: TypeAlias = Literal["proved", "disproved", "unknown"]
-FORMAT = "pgeom certificate 2"
+FORMAT = "pgeom certificate 3"
 
 
 @dataclass(frozen=True, eq=False)

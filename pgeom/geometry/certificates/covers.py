@@ -78,7 +78,7 @@ def _verified(leaves: list[tuple[Cell, Bounded | None]], lowest: float) -> fmpq 
     exact = [x for _, b in leaves if b for row in b.exact for x in row]
     size = max(abs(int(x.p) / int(x.q)) for x in exact) + abs(lowest)
     # balls are rounded differently by others
-    slacks = SLACKS[2:] if any(b and b.balls for _, b in leaves) else SLACKS
+    slacks = SLACKS[3:] if any(b and b.balls for _, b in leaves) else SLACKS
     shares = SHARES if lowest > 0 else ()  # of it, so that little is given away of what is positive
     lower = [lowest - size * slack for slack in slacks] + [lowest * share for share in shares]
     candidates: list[float | Fraction] = sorted(lower, reverse=True)

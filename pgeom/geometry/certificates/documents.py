@@ -29,8 +29,6 @@ class Bound(NamedTuple):
 
 
 def _part_proof(part: Part) -> Proof:
-    if part.kind == "length":
-        return written(part.data[0])
     return written(part.data) if part.kind == "rule" else {"rule": part.kind}
 
 
@@ -74,12 +72,18 @@ def attained(root: Node, seen: Spectra, sign: int) -> dict[str, Any] | None:
 def nodes(root: Node, K: int) -> list[list[Any]]:
     """The expression as rows [operation, arguments, constants], the root last.
 
-    Affine functions are written as their values at the vertices.
+    Affine functions are written as their values at the vertices, log(1 + eˣ) as log(eˣ + e⁰).
     """
     rows: list[list[Any]] = []
     place: dict[Node, int] = {}
     for x in reachable(root):
-        inner = [] if is_affine(x) else [place[y] for y in x.args]
+        if is_affine(x):
+            row = ["affine", [], at_vertices(x, K)]
+        elif x.op == "softplus":
+            rows.append(["affine", [], [0] * K])
+            row = ["lse", [place[x.args[0]], len(rows) - 1], [1, 1]]
+        else:
+            row = [x.op, [place[y] for y in x.args], [*x.data]]
         place[x] = len(rows)
-        rows.append(["affine", [], at_vertices(x, K)] if is_affine(x) else [x.op, inner, [*x.data]])
+        rows.append(row)
     return rows

@@ -202,7 +202,8 @@ def spectra(root: Node, points: np.ndarray) -> Spectra:
     basis, step, rows = tangent_basis(K), affordable(root, K), []
     for start in range(0, len(points), step):
         some = points[start : start + step]
-        bends = basis.T @ evaluate(root, some).bends @ basis
+        with np.errstate(all="ignore"):
+            bends = basis.T @ evaluate(root, some).bends @ basis
         fine = np.isfinite(bends).all(axis=(1, 2))
         values, vectors = np.linalg.eigh(bends[fine])
         down, up = vectors[:, :, 0] @ basis.T, vectors[:, :, -1] @ basis.T

@@ -34,7 +34,7 @@ class Part(NamedTuple):
       kind: `ridge`, `quadratic`, `length`, `rule` or `hessian`.
       indices: the terms of F, by index.
       chosen: the same, as pairs of a coefficient with its sign and a node.
-      data: what the kind needs: a direction, a matrix, a proof.
+      data: what the kind needs: a direction, a matrix, a length, a proof.
     """
 
     kind: str
@@ -88,8 +88,8 @@ class Forms:
         if x.op == "quadratic":
             return Part("quadratic", indices, chosen, matrix(x, self.K))
         proof = self.rules.prove(x, 1 if c > 0 else -1)
-        if c > 0 and proof is not None and (length := Length.of(x, proof, self.K)) is not None:
-            return Part("length", indices, chosen, (proof, length))
+        if (length := Length.of(x, self.K)) is not None:
+            return Part("length", indices, chosen, length)
         if proof is None or self.bent:
             return Part("hessian", indices, chosen)
         return Part("rule", indices, chosen, proof)
@@ -117,8 +117,9 @@ class Forms:
             elif part.kind == "quadratic":
                 add_multiple(total, 2 * rational(part.chosen[0][0]), part.data)
             elif part.kind == "length":
-                length = part.data[1]
-                add_multiple(total, rational(part.chosen[0][0]) * length.factor, length.Q)
+                c = part.chosen[0][0]
+                factor = part.data.factor(1 if c > 0 else -1, cell)
+                add_multiple(total, abs(rational(c)) * factor, part.data.Q)
             elif part.kind == "hessian" and not add_hessian(balls, part, cell):
                 return None
         return Bounded(self._rows(total), self._rows(balls) if balls else None, bends)

@@ -1,44 +1,48 @@
-"""Lengths √(c + pᵀQp) with Q ≻ 0, and how much they bend on the whole simplex."""
+"""Lengths √(pᵀQp) with Q ≻ 0, and how much they bend along tangents.
+
+On the simplex a quadratic function with linear and constant terms is a pᵀQp, too.
+"""
 
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flint import arb, fmpq, fmpq_mat
 
 from pgeom.geometry.certificates.expression import Node
-from pgeom.geometry.certificates.frames import at_vertices, rational
-from pgeom.geometry.certificates.matrices import is_bilinear
+from pgeom.geometry.certificates.frames import Cell
+from pgeom.geometry.certificates.matrices import nonnegative_on_tangents
+from pgeom.geometry.certificates.quadratics import matrix
 
-SLACK = fmpq(10**12 - 1, 10**12)  # by which the factor is lowered
+SLACK = fmpq(10**12 - 1, 10**12)  # by which a factor is lowered, so that other roundings confirm it
 
 
 class Length(NamedTuple):
-    """H ⪰ factor·Q along tangents.
+    """On tangents, the Hessian of n = √(pᵀQp) is between Q/(s·n³) and √s·Q with s = 1ᵀQ⁻¹1.
 
-    With s = 1ᵀQ⁻¹1, on tangents H ⪰ Q/(s·(c + pᵀQp)^{3/2}): in the inner product of Q tangents are
-    orthogonal to Q⁻¹1, whose share of p is 1/s, which remains across p whatever the tangent. And
-    pᵀQp is largest at a vertex.
+    In the inner product of Q, tangents are orthogonal to Q⁻¹1, whose share of pᵀQp is 1/s: so
+    pᵀQp ≥ 1/s, and of pᵀQp·dᵀQd − (pᵀQd)² at least dᵀQd/s remains.
     """
 
     Q: fmpq_mat
-    factor: fmpq
+    s: fmpq
 
     @classmethod
-    def of(cls, x: Node, proof: dict[str, Any], K: int) -> "Length | None":
-        """Of a root of a sum of squares of forms that span everything; None of another node."""
-        if proof["rule"] != "mean" or x.data != (Fraction(1, 2),):
+    def of(cls, x: Node, K: int) -> "Length | None":
+        """Of a root of a positive definite quadratic function; None of another node."""
+        Q = matrix(x.args[0], K) if x.op == "mono" and x.data == (Fraction(1, 2),) else None
+        if Q is None or Q.det() <= 0 or not nonnegative_on_tangents(Q):
             return None
-        total = x.args[0]
-        if not all(is_bilinear(y) and len(y.args) == 1 for y in total.args):  # squares
-            return None
-        forms = [[rational(v) for v in at_vertices(y.args[0], K)] for y in total.args]
-        weighted = [
-            [rational(c) * v for v in form] for c, form in zip(total.data[1:], forms, strict=True)
-        ]
-        if fmpq_mat(forms).rank() < K:
-            return None
-        Q = fmpq_mat(forms).transpose() * fmpq_mat(weighted)
         s = sum(Q.solve(fmpq_mat([[1]] * K)).entries(), fmpq(0))
-        size = arb(max(Q[k, k] for k in range(K)) + rational(total.data[0]))
-        factor = float((1 / (s * size * size.sqrt())).lower())
-        return cls(Q, fmpq(*factor.as_integer_ratio()) * SLACK)
+        return cls(Q, s) if s > 0 else None
+
+    def factor(self, sign: int, cell: Cell) -> fmpq:
+        """f with sign·H ⪰ f·Q on a cell; the length is largest at a vertex."""
+        if sign < 0:
+            return -(_below(1 / arb(self.s).sqrt()) ** -1)
+        columns = [fmpq_mat([[x] for x in v]) for v in cell.vertices]
+        most = arb(max((v.transpose() * self.Q * v)[0, 0] for v in columns))
+        return _below(1 / (self.s * most * most.sqrt()))
+
+
+def _below(x: arb) -> fmpq:
+    return fmpq(*float(x.lower()).as_integer_ratio()) * SLACK

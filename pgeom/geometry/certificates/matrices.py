@@ -121,6 +121,8 @@ def quadratic_matrix(pairs: list[tuple[Fraction, Node]], K: int) -> fmpq_mat:
 
 def quadratic_form(x: Node, K: int) -> fmpq_mat | None:
     """Q with pᵀQp = x on the simplex, or None if x is no quadratic function."""
+    if x.op == "quadratic":
+        return fmpq_mat(K, K, [rational(q) for q in x.data])
     if not all(is_affine(y) or is_bilinear(y) for _, y in terms(x)):
         return None
     one = Node(-1, "lin", (), (Fraction(1),))

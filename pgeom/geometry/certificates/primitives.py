@@ -45,6 +45,7 @@ class Arithmetic:
                 ONE, [(-2 * ONE, g.power(g.lin(ONE, [(ONE, g.exp(g.scale(2, x)))]), -1))]
             ),
             **{name: self._function(name) for name in ("sin", "cos", "tan", "atan", "erf")},
+            "erfc": lambda x: g.lin(ONE, [(-ONE, self._function("erf")(x))]),
             "sinh": lambda x: self._hyperbolic(x, -HALF),
             "cosh": lambda x: self._hyperbolic(x, HALF),
             "sign": self._sign,

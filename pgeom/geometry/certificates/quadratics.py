@@ -10,6 +10,7 @@ from pgeom.geometry.certificates.frames import rational
 from pgeom.geometry.certificates.matrices import (
     is_bilinear,
     is_semidefinite,
+    nonnegative_on_tangents,
     quadratic_form,
     quadratic_matrix,
 )
@@ -32,7 +33,8 @@ def collected(graph: Graph, root: Node) -> Node:
         if x.op == "lin" and any(map(_is_product, x.args)):
             new[x] = _sum(graph, x, new)
         elif x.op == "mono" and x.data == (Fraction(1, 2),) and not is_affine(x.args[0]):
-            new[x] = graph.node("mono", (_squares(graph, x.args[0]) or renewed(x.args[0]),), x.data)
+            inner = _under_root(graph, x.args[0])
+            new[x] = graph.node("mono", (renewed(x.args[0]) if inner is None else inner,), x.data)
         else:
             new[x] = graph.node(x.op, [renewed(y) for y in x.args], x.data)
     return renewed(root)
@@ -51,12 +53,20 @@ def _sum(graph: Graph, x: Node, new: dict[Node, Node]) -> Node:
     return graph.node("lin", args, (x.data[0], *factors))
 
 
-def _squares(graph: Graph, x: Node) -> Node | None:
-    """pᵀQp with Q ⪰ 0 as a sum of squares of forms, by exact elimination; None of other nodes."""
-    already = x.op == "lin" and min(x.data) >= 0 and all(y.data == (2,) for y in x.args)
-    Q = None if already or graph.K > MOST else quadratic_form(x, graph.K)
-    if Q is None or not is_semidefinite(Q):
+def _under_root(graph: Graph, x: Node) -> Node | None:
+    """A quadratic function as pᵀQp if Q ≻ 0, as a sum of squares if Q ⪰ 0; None of other nodes."""
+    Q = quadratic_form(x, graph.K)
+    if Q is None:
         return None
+    if Q.det() > 0 and nonnegative_on_tangents(Q):
+        return _node(graph, Q)
+    already = x.op == "lin" and min(x.data) >= 0 and all(y.data == (2,) for y in x.args)
+    squares = not already and graph.K <= MOST and is_semidefinite(Q)
+    return _squares(graph, Q) if squares else None
+
+
+def _squares(graph: Graph, Q: fmpq_mat) -> Node:
+    """pᵀQp with Q ⪰ 0 as a sum of squares of forms, by exact elimination."""
     rows, squares = Q.tolist(), []
     for k in range(graph.K):
         top = list(rows[k])

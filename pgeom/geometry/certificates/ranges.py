@@ -60,7 +60,7 @@ class Ranges:
             summands = all(self.sign(y) in (0, 1) and c > 0 for c, y in terms(x))
             if summands and (constant(x) > 0 or any(self.positive(y) for _, y in terms(x))):
                 return True
-        if x.op == "exp":
+        if x.op == "exp" or (x.op == "quadratic" and self._definite(x)):
             return True
         if x.op == "mono" and all(self.positive(y) for y in x.args):
             return True
@@ -78,7 +78,11 @@ class Ranges:
                 return True
         except Undefined:
             return False
-        Q = None if is_affine(x) or self.K > MOST else quadratic_form(x, self.K)
+        return not is_affine(x) and self._definite(x, or_equals)
+
+    def _definite(self, x: Node, or_equals: bool = False) -> bool:
+        """Whether x is a pᵀQp with Q ≻ 0, or Q ⪰ 0."""
+        Q = None if self.K > MOST else quadratic_form(x, self.K)
         return Q is not None and is_semidefinite(Q) and bool(or_equals or Q.det() != 0)
 
     def require_domain(self, x: Node) -> None:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flint import arb, fmpq
+from flint import arb, arb_series, fmpq
 
 from pgeom.geometry.certificates.enclosures import (
     NOTHING,
@@ -23,20 +23,21 @@ from pgeom.geometry.certificates.enclosures import (
     enclosure,
     exactly,
 )
-from pgeom.geometry.certificates.expression import Node, is_affine, reachable
+from pgeom.geometry.certificates.expression import Node, is_affine, is_constant, reachable
 from pgeom.geometry.certificates.frames import END, START, Direction, Ridge, direction
 from pgeom.geometry.certificates.jets import Jets
 from pgeom.geometry.certificates.ranges import Ranges
 from pgeom.geometry.certificates.series import Series, is_positive
 
 Terms = Sequence[tuple[Fraction | int, Node]]
-TYPICAL = fmpq(2, 7), fmpq(5, 7)  # points where no function of interest is flat
+TYPICAL = fmpq(2, 7)  # a point where no function of interest is flat
+POSITIVE = 1e-9  # by how much it bends there
 PROBES = fmpq(1, 16), fmpq(1, 2), fmpq(15, 16)  # points where a bend may be negative
 TOLERANCE = 5e-4  # of the bound, relative
 FINEST = fmpq(1, 2**60)  # width of the narrowest interval
 SINGULAR = fmpq(1, 2**16)  # the same, where there is no bound
 SLACK = 1e-9  # by which bounds are lowered, relative, but for those of whole powers
-MOST = 150  # intervals of one bound
+MOST = 400  # intervals of one bound
 
 
 def directions(x: Node, K: int) -> set[Direction]:
@@ -90,7 +91,8 @@ class Ridges:
         jets = Jets(Ridge(along, lo, hi), self.ranges)
         total = NOTHING
         for c, x in terms:
-            bend = jets(x).bend if is_simple(c, x, self.ranges.K) else enclosure(2 * series(x)[2])
+            simple = is_simple(c, x, self.ranges.K)
+            bend = jets(x).bend if simple else _monotone_bend(x, series(x), along, lo, hi)
             total = total + exactly(Fraction(c)) * bend
         return total
 
@@ -130,11 +132,11 @@ class Ridges:
         return bound, int(place.p) / int(place.q)
 
     def is_convex(self, terms: Terms, along: Direction) -> bool:
-        """Whether φ″ ≥ 0 is proved; φ″ = 0 at a point is, for sums of powers."""
+        """Whether φ″ ≥ 0 is proved."""
         if any(self._falls(terms, along, u) for u in PROBES):  # before a bound is computed in vain
             return False
         least = self.least_bend(terms, along)
-        return least > 0 or (least == 0 and all(is_simple(c, x, self.ranges.K) for c, x in terms))
+        return least >= 0
 
     def _falls(self, terms: Terms, along: Direction, u: fmpq) -> bool:
         try:
@@ -145,24 +147,32 @@ class Ridges:
     def is_strict(self, terms: Terms, along: Direction) -> bool:
         """Whether a φ with φ″ ≥ 0 is strictly convex: analytic, with φ″ > 0 somewhere.
 
-        Then the zeros of φ″ are isolated.
+        Then the zeros of φ″ are isolated. It is analytic inside, because a bound on φ″ was found.
         """
         if any(y.op in ("max", "ramp") for _, x in terms for y in reachable(x)):
             return False
-        return all(round_down(self.bend(terms, along, u, u)) > 0 for u in TYPICAL)
+        return round_down(self.bend(terms, along, TYPICAL, TYPICAL)) >= POSITIVE
+
+
+def _monotone_bend(x: Node, known: arb_series, along: Direction, lo: fmpq, hi: fmpq) -> Interval:
+    """The range of φ″ from its Taylor series on [lo, hi]; from its ends if φ‴ has one sign."""
+    if lo == hi or not (known[3] >= 0 or known[3] <= 0):
+        return enclosure(2 * known[2])
+    ends = [enclosure(2 * Series([along.point(u)], along.step())(x)[2]) for u in (lo, hi)]
+    return ends[0].hull(ends[1])
 
 
 def is_simple(c: Fraction | int, x: Node, K: int) -> bool:
     """Whether x is y^r, log y or y·log y of an affine y > 0, max(y, 0)^r, or softplus.
 
-    Their second derivatives are monotone, that of softplus on either side of 0; −max(y, 0)^r has
-    one if r ≥ 2.
+    Constant factors do not count. Their second derivatives are monotone, that of softplus on either
+    side of 0; −max(y, 0)^r has one if r ≥ 2.
     """
-    if len(x.args) != 1 or not is_affine(x.args[0]):
+    if not x.args or not is_affine(x.args[0]) or not all(map(is_constant, x.args[1:])):
         return False
     if x.op in ("ramp", "softplus"):
         return x.op == "softplus" or x.data[0] >= 2 or c > 0
-    return x.op in ("mono", "log", "xlogx") and is_positive(x.args[0], K)
+    return x.op in ("mono", "log", "xlogx") and all(is_positive(y, K) for y in x.args)
 
 
 def round_down(x: Interval) -> float:

@@ -27,6 +27,7 @@ from pgeom.geometry.certificates.expression import (
     terms,
 )
 from pgeom.geometry.certificates.frames import Direction
+from pgeom.geometry.certificates.lengths import Length
 from pgeom.geometry.certificates.matrices import nonnegative_on_tangents
 from pgeom.geometry.certificates.quadratics import matrix
 from pgeom.geometry.certificates.ranges import Ranges
@@ -68,6 +69,8 @@ class Rules:
         if x.op == "quadratic":
             Q = matrix(x, self.K)
             return {"rule": x.op} if Q is not None and nonnegative_on_tangents(sign * Q) else None
+        if sign > 0 and Length.of(x, self.K) is not None:
+            return {"rule": "length"}
         return self._compose(x, sign) or self._mean(x, sign)
 
     def _ridge(self, summands: list[tuple[Fraction, Node]], along: Direction) -> Proof | None:
@@ -103,7 +106,8 @@ class Rules:
         proofs = needed and self._arguments(x.args, needed)
         if not proofs:
             return None
-        return {"rule": "compose", "parts": proofs}
+        extra = [AFFINE] if x.op == "softplus" else []  # of the 0 in log(eˣ + e⁰)
+        return {"rule": "compose", "parts": proofs + extra}
 
     def _mean(self, x: Node, sign: int) -> Proof | None:
         """(c + Σ c·y)^s: for q = 1/s, the l^q norm of the y^s if q > 1, else a concave mean."""

@@ -7,15 +7,15 @@ Along a flat segment the second derivative is zero exactly, because every term o
 that F is made of do not change along it, or F is piecewise affine there.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from flint import fmpq, fmpq_mat
 
 from pgeom.geometry.certificates.disproofs import rational_point, sample
-from pgeom.geometry.certificates.expression import Node, is_affine, reachable, terms
+from pgeom.geometry.certificates.expression import Node, is_affine, is_constant, reachable, terms
 from pgeom.geometry.certificates.frames import Point, Rational, at_vertices, rational
-from pgeom.geometry.certificates.ridges import TYPICAL, direction_of
 from pgeom.geometry.certificates.rules import Proof
 from pgeom.geometry.certificates.series import second_derivative
 
@@ -36,30 +36,26 @@ def strict_directions(x: Node, proof: Proof, K: int) -> list[Point]:
     if rule == "sum":
         return [v for part in proof["parts"] for v in _of_part(x, part, K)]
     if rule == "mean":
-        return _single(x, K) or _independent(proof["args"], x, K)
+        return _independent(proof["args"], x, K) + _inner(proof["args"], proof, K)
     if rule != "compose":
         return []
-    found = _single(x, K)
-    if x.op == "lse":
-        parts = zip(x.args, proof["parts"], strict=True)
-        return found + _gaps(x, K) + [v for y, one in parts for v in strict_directions(y, one, K)]
-    if len(x.args) == 1 and x.op not in ("max", "ramp"):
-        return found + strict_directions(x.args[0], proof["parts"][0], K)
-    return found
+    if x.op in ("lse", "softplus"):
+        parts = zip(x.args, proof["parts"], strict=False)  # softplus has a part for the 0, too
+        return _gaps(x, K) + [v for y, one in parts for v in strict_directions(y, one, K)]
+    return [] if x.op in ("max", "ramp") else _inner(x.args, proof, K)
 
 
-def _single(x: Node, K: int) -> list[Point]:
-    """The direction that a convex x is a function of, if it is analytic and not affine."""
-    along = direction_of(x, K)
-    if along is None or any(y.op in ("max", "ramp") for y in reachable(x)):
-        return []
-    bends = [second_derivative(x, [along.point(u)], along.step()) for u in TYPICAL]
-    return [along.w] if all(abs(bend) > 0 for bend in bends) else []
+def _inner(args: Sequence[Node], proof: Proof, K: int) -> list[Point]:
+    """The vectors of the one argument that is not constant, if there is only one."""
+    free = [pair for pair in zip(args, proof["parts"], strict=True) if not is_constant(pair[0])]
+    return strict_directions(*free[0], K) if len(free) == 1 else []
 
 
 def _independent(args: list[Node], x: Node, K: int) -> list[Point]:
     """Forms that span everything: Minkowski's inequality is strict unless all are proportional."""
-    if x.data[0] < 0 or not all(map(is_affine, args)) or len(args) != len(x.args[0].args):
+    if x.data[0] < 0 or x.data[0] == 1:
+        return []
+    if not all(map(is_affine, args)) or len(args) != len(x.args[0].args):
         return []
     forms = [tuple(at_vertices(y, K)) for y in args]
     full = fmpq_mat([[rational(v) for v in form] for form in forms]).rank() == K
@@ -74,6 +70,7 @@ def _of_part(x: Node, part: dict, K: int) -> list[Point]:
 def _gaps(x: Node, K: int) -> list[Point]:
     """How the affine arguments of a log-sum-exp differ."""
     forms = [at_vertices(y, K) for y in x.args if is_affine(y)]
+    forms += [[Fraction(0)] * K] if x.op == "softplus" else []
     return [tuple(a - b for a, b in zip(form, forms[0], strict=True)) for form in forms[1:]]
 
 

@@ -1,0 +1,89 @@
+"""All generators with known truth: `python -m tests.geometry.certified_table`.
+
+On 2, 3, 5 and 10 classes. Prints what is unknown, wrong, slow or refused by the checker, and a
+summary for each number of classes. `--classes 3 5` takes some of them, `--only norm` the
+generators whose names contain it.
+"""
+
+import argparse
+import json
+import time
+from collections import Counter
+
+import pgeom
+from proofs_numeric import checker
+from tests.geometry import certified, strangers
+
+CLASSES = (2, 3, 5, 10)
+SECONDS = 5.0  # of processor time for a proof
+UNKNOWN = 0.1  # the share of generators of which something may be unknown
+STRICT_ON_TWO = {  # though flat somewhere on three classes
+    "clipped",
+    "geometric mean",
+    "harmonic",
+    "low rank",
+    "max squared",
+    "quadratic over linear",
+    "ramp to the 1.5",
+    "root of a product",
+    "squared hinge",
+}
+CONVEX = certified.CONVEX | strangers.CONVEX
+OTHERS = certified.OTHERS | strangers.OTHERS
+
+
+def truth(name, K):
+    """Whether F is convex, and strictly."""
+    if name in OTHERS:
+        return "disproved", "disproved"
+    return "proved", "proved" if K == 2 and name in STRICT_ON_TWO else CONVEX[name][1]
+
+
+def generator(name, K):
+    return CONVEX[name][0](K) if name in CONVEX else OTHERS[name](K)
+
+
+def faults(name, K):
+    """What is to be said against a certificate: wrong, unknown, slow, refused."""
+    start = time.process_time()
+    found = pgeom.certify(generator(name, K), K)
+    seconds = time.process_time() - start
+    verdicts = found.convex, found.strictly_convex
+    told = []
+    if any(v not in (t, "unknown") for v, t in zip(verdicts, truth(name, K), strict=True)):
+        told.append("wrong")
+    if "unknown" in verdicts:
+        told.append("unknown")
+    if seconds > SECONDS:
+        told.append("slow")
+    try:
+        checker.verify(json.loads(json.dumps(found.document)))
+    except Exception as error:
+        told.append(f"refused ({error})")
+    return told, found, seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--classes", type=int, nargs="+", default=CLASSES)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    for K in options.classes:
+        names = [name for name in CONVEX | OTHERS if options.only in name]
+        counts, longest = Counter(), 0.0
+        for name in names:
+            told, found, seconds = faults(name, K)
+            longest = max(longest, seconds)
+            counts.update(word.split()[0] for word in told)
+            if told:
+                print(f"K = {K}, {name}: {', '.join(told)}; {found}; {seconds:.1f} s", flush=True)
+        shown = ", ".join(
+            f"{counts[word]} {word}" for word in ("wrong", "unknown", "slow", "refused")
+        )
+        share = counts["unknown"] / max(len(names), 1)
+        print(f"K = {K}: {len(names)} generators, {shown} ({share:.1%} unknown)", end="")
+        print(f", longest {longest:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Each generator with known truth on one number of classes, and some random compositions.
+
+The commands `tests.geometry.certified_table` and `tests.geometry.random_generators` take all.
+"""
+
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pgeom
+from tests.geometry import certified_table, random_generators
+from tests.geometry.certified_table import CLASSES, CONVEX, OTHERS, UNKNOWN
+
+NAMES = [*CONVEX, *OTHERS]
+
+
+@cache
+def faults(name):
+    told, _, _ = certified_table.faults(name, CLASSES[NAMES.index(name) % len(CLASSES)])
+    return [word for word in told if word != "slow"]  # nothing depends on the clock
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_verdict_is_wrong_and_no_certificate_refused(name):
+    assert faults(name) in ([], ["unknown"])
+
+
+def test_little_is_unknown():
+    assert len(OTHERS) >= 5 and len(NAMES) >= 100
+    unknown = [name for name in NAMES if "unknown" in faults(name)]
+    assert len(unknown) <= UNKNOWN * len(NAMES), unknown
+
+
+def test_the_table_sees_a_wrong_verdict(monkeypatch):
+    monkeypatch.setitem(certified_table.OTHERS, "false", lambda K: lambda p: jnp.sum(p**2))
+    assert certified_table.faults("false", 3)[0] == ["wrong"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_search_contradicts_a_certificate(seed):
+    told, found, shown = random_generators.faults(seed)
+    assert not told, (shown, found)
+
+
+def test_the_search_contradicts_a_false_certificate(monkeypatch):
+    true = pgeom.certify
+
+    def false(F, K):
+        return true(lambda p: 3 * F(p) + 1e6 * jnp.sum(p**2), K)
+
+    monkeypatch.setattr(pgeom, "certify", false)
+    told = [word for seed in range(2) for word in random_generators.faults(seed)[0]]
+    assert "m_T is too large" in told
+
+
+def test_the_search_finds_curvature():
+    low, high, _ = random_generators.search(lambda p: jnp.sum(p**3), 3)
+    assert np.min(low) < 0.1 and np.max(high) > 2.5

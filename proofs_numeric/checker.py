@@ -3,13 +3,14 @@
 import hashlib
 import json
 import sys
+from functools import cache
 from itertools import product, repeat
 from math import prod
 from pathlib import Path
 
 from flint import arb, arb_series, ctx, fmpq, fmpq_mat
 
-ZERO, HALF, ONE, INF, NAN = fmpq(0), fmpq(1, 2), fmpq(1), arb.pos_inf(), arb.nan()
+ZERO, HALF, ONE, INF, NAN = fmpq(0), fmpq(1, 2), fmpq(1), arb.pos_inf(), arb_series([arb.nan()] * 4)
 CLAIMS = {"m_tangent": 1, "M_tangent": -1, "least": 1, "largest": -1}  # from below, from above
 BENT = {"exp": 1, "ramp": 1, "max": 1, "lse": 1, "log": -1}  # increasing functions: the sign of f″
 UNARY = ("exp", "log", "sin", "cos", "tan", "atan", "erf", "xlogx")
@@ -19,9 +20,12 @@ OTHERS = {  # functions of Taylor series xs and constants c
     "mono": lambda xs, c: prod(
         x ** int(r) if r.q == 1 else (x.log() * r).exp() for x, r in zip(xs, c, strict=True)
     ),
-    "lse": lambda xs, c: sum((x.exp() * y for x, y in zip(xs, c, strict=True)), 0 * xs[0]).log(),
-    "max": lambda xs, c: largest(xs),
-    "ramp": lambda xs, c: OTHERS["mono"](xs, c) if xs[0][0] > 0 else largest([*xs, 0 * xs[0]]),
+    "lse": lambda xs, c: (
+        (top := max(xs, key=lambda x: x[0].mid()))  # so that nothing large cancels
+        + sum(((x - top).exp() * y for x, y in zip(xs, c, strict=True)), 0 * top).log()
+    ),
+    "max": lambda xs, c: [*(x for x in xs if all(x is y or x[0] > y[0] for y in xs)), NAN][0],
+    "ramp": lambda x, c: OTHERS["mono"](x, c) if x[0][0] > 0 else 0 * x[0] if x[0][0] < 0 else NAN,
     "xlogx": lambda xs, c: xs[0] * xs[0].log(),
 }
 
@@ -40,18 +44,12 @@ def dot(form, point):
     return sum((form[k] * x for k, x in point.items()), ZERO)
 
 
-def largest(xs):
-    able = [x for x in xs if not any(x[0] < y[0] for y in xs)]
-    return able[0] if len(able) == 1 else arb_series([NAN] * 4)
-
-
 def at_least(L, m):
     *rest, n = range(len(L))  # dᵀLd ≥ m‖d‖² for all d with Σd = 0, in the basis e_i − e_K
     cut = [[L[i][j] - L[i][n] - L[n][j] + L[n][n] - m * (1 + (i == j)) for j in rest] for i in rest]
-    rows = [[*map(arb, row)] if n > 11 else row for row in cut]
-    for k, top in enumerate(rows):  # by elimination; a pivot may be zero if its row is
+    for k, top in enumerate(rows := [[*map(arb, row)] if n > 11 else row for row in cut]):
         if not (top[k] > 0 or all(x == 0 for x in top[k:])):
-            return False
+            return False  # eliminating; a pivot may be zero if its row is
         for row in rows[k + 1 :] if top[k] > 0 else ():
             row[k:] = [a - row[k] / top[k] * b for a, b in zip(row[k:], top[k:], strict=True)]
     return True
@@ -59,13 +57,15 @@ def at_least(L, m):
 
 class Expression:
     def __init__(self, K, rows):  # [operation, earlier rows, constants], the last of which is F
-        need(type(K) is int and K >= 2, "the number of classes")
+        need(type(K) is int and 2 <= K <= 1000, "the number of classes")
         self.K, self.corners, self.strict = K, [{k: ONE} for k in range(K)], []  # strict if v·d ≠ 0
         self.rows = [(op, args, [exact(x) for x in data]) for op, args, data in rows]
+        self.steps, self.positive = 0, cache(self.positive)
         self.forms, self.lines = [], []  # values at the corners if affine; the w of all w·p in it
-        inside = [{k: fmpq(3 * k + 5, sum(range(5, 3 * K + 5, 3))) for k in range(K)}]
+        inside = [{k: fmpq(3 * k + 5, sum(range(5, 3 * K + 5, 3))) for k in range(K)}], {}, {}
         for i, (op, args, data) in enumerate(self.rows):
-            ok = {"affine": (len(data), args) == (K, []), "lin": all(data[1:]), "quadratic": True}
+            ok = {"affine": (len(data), args) == (K, []), "lin": all(data[1:])}
+            ok |= {"quadratic": all(self.forms[j] for j in args)}
             ok |= {"mono": all(0 < abs(x) <= 10**6 for x in data), "lse": all(x > 0 for x in data)}
             ok |= {"ramp": len(args) == len(data) == 1 and fmpq(9, 8) <= data[0], "max": not data}
             need(ok.get(op, op in UNARY and (len(args), data) == (1, [])), f"a row {op}")
@@ -75,10 +75,12 @@ class Expression:
             if op == "affine" and min(data) < max(data):
                 w = tuple((x - min(data)) / (max(data) - min(data)) for x in data)
                 self.lines[i] = {min(w, tuple(1 - x for x in w))}
-            need(self.series(i, inside, {}, {})[0].is_finite(), f"a value of {op}")
+            need(self.series(i, *inside)[0].is_finite(), f"a value of {op}")
 
     def series(self, i, points, d, known):
         op, args, data = self.rows[i]  # value, slope, half the second derivative, … on a hull
+        self.steps += 1 + len(data) * (op != "affine")
+        need(self.steps < 10**6, "too many steps")  # every file is judged in seconds
         if i not in known and op == "affine":
             ends = [dot(data, p) for p in points]
             known[i] = arb_series([arb(min(ends)).union(arb(max(ends))), arb(dot(data, d))])
@@ -94,34 +96,28 @@ class Expression:
         hulls = [[p] for p in self.corners] if concave else [self.corners]
         return op == "exp" or all(self.series(i, hull, {}, {})[0] > 0 for hull in hulls)
 
-    def bend(self, c, i, ends, d):  # the least second derivative of c·x between points of a line
-        (op, args, data), whole = self.rows[i], self.series(i, ends, d, {})
-        form, r = self.forms[args[0]], data[0] if data else HALF + (op == "xlogx")
-        ramp = op == "ramp" and (r >= 2 or c > 0)
-        power = op in ("mono", "log", "xlogx") and all(map(self.positive, args))
-        known = form and (ramp or power) and not any(self.lines[j] for j in args[1:])
-        if not (known or whole[3] >= 0 or whole[3] <= 0):  # else it is monotone
-            return (2 * c * whole[2]).lower()
-        limit = arb(0) if ramp or r > 2 else INF * c * r * (r - 1)  # where the form is 0
-        bends = [2 * c * self.series(i, [p], d, {})[2] for p in ends]
-        return min(limit if known and x.is_nan() else x.lower() for x in bends)
+    def bend(self, chosen, w, low, high):  # the least φ″ for Σ c·x = φ(w·p), low ≤ w·p ≤ high
+        a, b, half, total = w.index(0), w.index(1), (high - low) / 2, arb(0)
+        points, d = [{a: 1 - u, b: u} for u in (low, low + half, high)], {a: -ONE, b: ONE}
+        for c, i in chosen:
+            (op, args, data), whole = self.rows[i], self.series(i, points, d, {})
+            bends = [2 * c * self.series(i, [p], d, {})[2] for p in points]
+            form, r = self.forms[args[0]], data[0] if data else HALF + (op == "xlogx")
+            ramp = op == "ramp" and (r >= 2 or c > 0)
+            power = op in ("mono", "log", "xlogx") and all(map(self.positive, args))
+            known = form and (ramp or power) and not any(self.lines[j] for j in args[1:])
+            limit = arb(0) if ramp or r > 2 else INF * c * r * (r - 1)  # where the form is 0
+            ends = [limit if known and x.is_nan() else x.lower() for x in bends]
+            centre = (bends[1] - abs(6 * c * whole[3]) * half).lower()
+            total += min(ends) if known or whole[3] >= 0 or whole[3] <= 0 else centre
+        return total
 
-    def above(self, chosen, w, low, high, bend, depth=60):  # φ″ ≥ bend for Σ c·x = φ(w·p)
-        a, b, middle = w.index(0), w.index(1), (low + high) / 2
-        ends = [{a: 1 - u, b: u} for u in (low, high)]
-        least = sum((self.bend(c, i, ends, {a: -ONE, b: ONE}) for c, i in chosen), arb(0))
-        halves = (low, middle), (middle, high)
-        rest = (depth > 0 and self.above(chosen, w, *x, bend, depth - 1) for x in halves)
-        return least >= bend or all(rest)
-
-    def length(self, c, i, cell):  # c·n, n = √(pᵀQp): H is between Q/(sn³) and √s·Q, s = 1ᵀQ⁻¹1
-        op, (j, *_), data = self.rows[i]
-        Q = self.bound([(HALF, j)], {"rule": "quadratic"}, cell, (), False)
-        s = sum(fmpq_mat(Q).solve(fmpq_mat([[1]] * self.K)).entries(), ZERO)
-        need((op, data) == ("mono", [HALF]) and s > 0 and at_least(Q, 0), "a length")  # so Q ≻ 0
-        most = max(self.series(j, [p], {}, {})[0].upper() for p in cell)
-        factor = c / (s * most * most.sqrt()) if c > 0 else c * arb(s).sqrt()
-        return [[factor * x for x in row] for row in Q]
+    def above(self, chosen, w, parts, bend):
+        while parts:
+            low, high = parts.pop()
+            if not self.bend(chosen, w, low, high) >= bend:
+                need(high - low > fmpq(1, 2**60), "the bound of a ridge")
+                parts += [(low, (low + high) / 2), ((low + high) / 2, high)]
 
     def bound(self, chosen, proof, cell, bends, strictly):  # L with H ⪰ L on tangents, H of Σ c·x
         rule, (c, i), L = proof["rule"], chosen[0], [[ZERO] * self.K for _ in range(self.K)]
@@ -129,8 +125,8 @@ class Expression:
         if rule == "ridge":
             (w,), bend, u = lines - {"max", "ramp"}, exact(next(bends)), fmpq(2, 7)
             low, *_, high = sorted(dot(w, p) for p in cell)
-            need(self.above(chosen, w, low, high, bend), "the bound of a ridge")
-            if strictly and lines == {w} and self.above(chosen, w, u, u, fmpq(1, 10**9)):
+            self.above(chosen, w, [(low, high)], bend)
+            if strictly and lines == {w} and self.bend(chosen, w, u, u) >= fmpq(1, 10**9):
                 self.strict += lines  # an analytic φ″ ≥ 0 has isolated zeros
             return [[bend * x * y for y in w] for x in w]
         need(len(chosen) == 1, rule)
@@ -138,8 +134,13 @@ class Expression:
             V = fmpq_mat([self.forms[j] for j in args])
             Q = V.transpose() * fmpq_mat(len(args), len(args), data) * V
             return (c * (Q + Q.transpose())).tolist()
-        if rule == "length":
-            return self.length(c, i, cell)
+        if rule == "length":  # n = √(pᵀQp): H is between Q/(sn³) and √s·Q, s = 1ᵀQ⁻¹1
+            Q = self.bound([(HALF, args[0])], {"rule": "quadratic"}, cell, (), False)
+            s = sum(fmpq_mat(Q).solve(fmpq_mat([[1]] * self.K)).entries(), ZERO)
+            need(data == [HALF] and op == "mono" and s > 0 and at_least(Q, 0), rule)  # so Q ≻ 0
+            most = max(self.series(args[0], [p], {}, {})[0].upper() for p in cell)
+            factor = c / (s * most * most.sqrt()) if c > 0 else c * arb(s).sqrt()
+            return [[factor * x for x in row] for row in Q]
         for j, k in product(range(self.K - 1), repeat=2) if rule == "hessian" else ():
             d, e = {j: ONE, k: ONE + (j == k), self.K - 1: -2 * ONE}, {j: ONE, k: fmpq(j == k) - 1}
             L[j][k] = c * (self.series(i, cell, d, {})[2] - self.series(i, cell, e, {})[2]) / 2
@@ -176,9 +177,9 @@ class Expression:
         needed = needed or [(c, j) for j in args]
         forms = [self.forms[j] for _, j in needed if self.forms[j]]
         gaps = [[x - y for x, y in zip(f, forms[0], strict=True)] for f in forms if op == "lse"]
-        whole = 0 < s != 1 and len(forms) == len(needed) == len(outer)  # by Minkowski's inequality
-        whole = whole and fmpq_mat(forms).rank() == self.K
-        self.strict += (gaps or (forms if whole else [])) if strictly else []
+        if strictly and 0 < s != 1 and len(forms) == len(needed) == len(outer):  # by Minkowski
+            self.strict += forms if fmpq_mat(forms).rank() == self.K else []
+        self.strict += gaps if strictly else []
         one = op not in ("max", "ramp") and sum(bool(self.lines[j]) for _, j in needed) == 1
         for pair, part in zip(needed, proof["parts"], strict=True):
             L = self.bound([pair], part, self.corners, repeat(0), strictly and (op == "lse" or one))
@@ -210,15 +211,14 @@ class Expression:
 
 
 def verify(file):
-    ctx.prec, ctx.cap, falls, flat, m, bounds = 512, 4, False, False, -ONE, {}
+    ctx.prec, ctx.cap, falls, flat, bounds = 512, 4, False, False, {}
     text = json.dumps({k: v for k, v in file.items() if k != "digest"}, sort_keys=True)
     need(hashlib.sha256(text.encode()).hexdigest() == file["digest"], "the digest")
     F, root = Expression(file["K"], file["nodes"]), len(file["nodes"]) - 1
     for name, sign in CLAIMS.items():
         if (evidence := file["evidence"].get(name)) is not None:
-            F.cover(name, evidence, F.corners, evidence["cover"], m)
+            F.cover(name, evidence, F.corners, evidence["cover"], bounds.get("m_tangent", -1))
             bounds[name] = sign * exact(evidence["bound"])
-            m = bounds.get("m_tangent", m)
         need(str(bounds.get(name)) == str(file.get(name)), f"the bound {name}")
         if (at := file["attained"].get(name)) is not None:
             x = F.series(root, [F.point(at["p"])], d := dict(enumerate(map(exact, at["d"]))), {})
@@ -226,12 +226,12 @@ def verify(file):
             need(sum(d.values()) == 0 <= sign * (exact(at["value"]) - found), f"attained {name}")
     if file["segment"] is not None:
         p, q = map(F.point, file["segment"])
-        d = {k: q[k] - x for k, x in p.items()}
-        start, end = (F.series(root, [x], d, {}) for x in (p, q))
-        falls = min(*p.values(), *q.values()) > 0 and end[0] - start[0] - start[1] < 0
+        x = F.series(root, [p], d := {k: q[k] - x for k, x in p.items()}, {})
+        falls = min(*p.values(), *q.values()) > 0 > F.series(root, [q], d, {})[0] - x[0] - x[1]
         flat = p != q and F.series(root, [p, q], d, {})[2] == 0  # on a face, too
-    strict = m > 0 or (m == 0 and fmpq_mat([[1] * F.K, *F.strict]).rank() == F.K)
+    m = bounds.get("m_tangent", -ONE)
     convex = "proved" if m >= 0 else "disproved" if falls else "unknown"
+    strict = m > 0 or (m == 0 and fmpq_mat([[1] * F.K, *F.strict]).rank() == F.K)
     strictly = "proved" if strict else "disproved" if falls or flat else "unknown"
     need([file["convex"], file["strictly_convex"]] == [convex, strictly], "the verdicts")
     return f"convex {convex}, strictly {strictly}, bounds {bounds}"

@@ -114,7 +114,8 @@ def _product(factors: list[arb_series]) -> arb_series:
 
 
 def _log_sum_exp(pairs: list) -> arb_series:
-    return sum((x.exp() * c for c, x in pairs), arb_series([0])).log()
+    top = max((x for _, x in pairs), key=lambda x: x[0].mid())  # so that nothing large cancels
+    return top + sum(((x - top).exp() * c for c, x in pairs), arb_series([0])).log()
 
 
 def _largest(args: list[arb_series]) -> arb_series:

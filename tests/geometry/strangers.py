@@ -134,7 +134,7 @@ CONVEX = {
     "linf": (lambda K: lambda p: jnp.linalg.norm(p, ord=jnp.inf), NO),
     "minus minimum": (lambda K: lambda p: -jnp.min(p), NO),
     "barrier": (lambda K: lambda p: p @ p - 0.01 * jnp.sum(jnp.log(p)), YES),
-    "affine in disguise": (lambda K: lambda p: jnp.sum(jnp.sqrt(p) ** 2 * jnp.arange(float(K))), NO),
+    "affine in disguise": (lambda K: lambda p: jnp.sqrt(p) ** 2 @ jnp.arange(float(K)), NO),
     "cbrt": (lambda K: lambda p: -jnp.sum(jnp.cbrt(p)), YES),
     "root p(1-p)": (lambda K: lambda p: -jnp.sum(jnp.sqrt(p * (1 - p))), YES),
     "Fermi": (lambda K: lambda p: jnp.sum(xlogy(p, p) + xlogy(1 - p, 1 - p)), YES),

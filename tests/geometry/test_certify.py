@@ -78,7 +78,8 @@ def test_the_curvature_of_hpg_is_what_a_search_finds():
 def test_what_cannot_be_read_is_named():
     found = pgeom.certify(lambda p: jnp.sum(jax.scipy.special.gammaln(p + 1)), 3)
     assert (found.convex, found.method) == ("unknown", "none")
-    assert found.reason == "F uses `lgamma`, which has no rule"
+    instead = "write F without it, or let pgeom.diagnose search"
+    assert found.reason == f"F uses `lgamma`, which has no rule; {instead}"
     step = pgeom.certify(lambda p: jnp.where(p[0] > 0.5, 1.0, 0.0), 3)
     assert step.convex == "unknown" and "condition" in step.reason
     assert "convex unknown" in check(found)
@@ -143,6 +144,10 @@ UNREAD = {
     "random by a constant": lambda p: squares(p) + jax.random.uniform(KEY),
     "integers by chance": lambda p: squares(p) * jax.lax.rng_uniform(1, 9, ()).astype(p.dtype),
     "integers of a face": lambda p: squares(p) * -jnp.where(p[0] > 0, 1, 2),
+    "loop of unknown length": lambda p: jax.lax.while_loop(
+        lambda x: x < 1, lambda x: x + squares(p), p[0]
+    ),
+    "branch of a condition": lambda p: jax.lax.cond(p[0] > 0.5, squares, jnp.sum, p),
     "complex": lambda p: jnp.abs(1j) * squares(p),
     "condition of conditions": lambda p: jnp.where((p[0] > 0.5) == (p[1] > 0.5), 1.0, 2.0),
 }
@@ -221,6 +226,16 @@ VERIFIED = {
     "product of none": (lambda p: squares(p) * jnp.prod(p[3:]), "proved"),
     "chosen by a number": (
         lambda p: jax.lax.select_n(jnp.int32(1), -squares(p), squares(p)),
+        "proved",
+    ),
+    "counted loop": (
+        lambda p: jax.lax.while_loop(
+            lambda x: x[0] < 3, lambda x: (x[0] + 1, x[1] + (x[0] + 1) * p[x[0]] ** 2), (0, 0.0)
+        )[1],
+        "proved",
+    ),
+    "branch by a number": (
+        lambda p: jax.lax.switch(jnp.int32(7), [lambda q: -squares(q), squares], p),
         "proved",
     ),
     "barrier": (lambda p: squares(jax.lax.optimization_barrier((0 * p, p))[1]), "proved"),

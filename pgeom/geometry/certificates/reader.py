@@ -1,10 +1,9 @@
 """Reads the jaxpr of F as an expression: the real function that F denotes.
 
 Literals and constants are the floats that they are, arithmetic is that of the real numbers, and
-nested calls (`jit`, `custom_jvp`, `custom_vjp`, `checkpoint`) and loops of known length are read
-through. What is made of
-integers and truth values alone is computed by JAX in their own types. An operation without a
-translation is named by `Unsupported`.
+nested calls (`jit`, `custom_jvp`, `custom_vjp`, `checkpoint`), loops of known length and branches
+that known numbers choose are read through. What is made of integers and truth values alone is
+computed by JAX in their own types. An operation without a translation is named by `Unsupported`.
 
 >>> import jax.numpy as jnp
 >>> read(lambda p: jnp.sum(p**2), 3).root.op
@@ -43,6 +42,7 @@ COMPUTED |= {"reduce_and", "reduce_or", "reduce_xor", "cumprod", "cummax", "cumm
 COMPUTED |= {"argmax", "argmin", "population_count", "clz"}
 WHOLE = (jnp.integer, jnp.bool_)
 LONGEST = 1000  # steps of a loop
+INSTEAD = "write F without it, or let pgeom.diagnose search"
 NO_RULE = (AttributeError, LookupError, NotImplementedError, TypeError, ValueError)
 
 
@@ -78,7 +78,7 @@ def read(F: Generator, K: int) -> Reading:
     if isinstance(root, Split):
         raise Unsupported("F on the boundary of the simplex is not the limit from inside")
     if isinstance(root, Unreadable):
-        raise Unsupported(f"F uses {root.reason}")
+        raise Unsupported(f"F uses {root.reason}; {INSTEAD}")
     if not isinstance(root, Node):
         raise Unsupported("F is not a finite real number")
     return Reading(root, graph, ranges, jaxpr)
@@ -117,7 +117,8 @@ class Reader:
             consts = getattr(inner, "consts", [])
             return self.run(getattr(inner, "jaxpr", inner), consts, args)
         try:
-            result = self._scan(params, args) if name == "scan" else self._results(eqn, args)
+            control = {"scan": self._scan, "while": self._while, "cond": self._cond}.get(name)
+            result = control(params, args) if control else self._results(eqn, args)
         except NO_RULE:
             broken = Unreadable(f"`{name}`, which has no rule")
             return [_filled(var.aval.shape, broken) for var in eqn.outvars]
@@ -136,6 +137,28 @@ class Reader:
             carry, rows[t] = results[: last - first], results[last - first :]
         columns = zip(*(rows[t] for t in range(length)), strict=True)
         return [*carry, *(np.stack(column) for column in columns)]
+
+    def _while(self, params: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+        """A loop whose condition is known at every step, such as a count."""
+        test, body = params["cond_jaxpr"], params["body_jaxpr"]
+        first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+        carry = args[last:]
+        for _ in range(LONGEST):
+            (goes_on,) = self.run(test.jaxpr, test.consts, [*args[:first], *carry])
+            if not is_concrete(goes_on):
+                raise NotImplementedError
+            if not goes_on.item():
+                return carry
+            carry = self.run(body.jaxpr, body.consts, [*args[first:last], *carry])
+        raise NotImplementedError
+
+    def _cond(self, params: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+        """The branch that a known number chooses."""
+        if not is_concrete(args[0]):
+            raise NotImplementedError
+        last = len(params["branches"]) - 1
+        branch = params["branches"][min(max(int(args[0].item()), 0), last)]
+        return self.run(branch.jaxpr, branch.consts, args[1:])
 
     def _results(self, eqn: Any, args: list[np.ndarray]) -> Any:
         name, aval = eqn.primitive.name, eqn.outvars[0].aval

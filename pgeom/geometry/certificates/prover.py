@@ -36,7 +36,7 @@ from pgeom.types import Generator
 PRECISION = 128  # bits of interval endpoints
 SHARPEN = Budget(gap=2e-3, cells=200)  # of a bound that holds already, K ≤ 3
 DECIDE = Budget(gap=0.5, cells=400)  # whether F is convex at all
-WORK = 4000  # second derivatives along lines that a decision may take
+WORK = 300_000  # evaluations of rows in balls that a decision may take, by a checker as well
 SMALL, MEDIUM, MANY = 3, 6, 20
 
 
@@ -128,9 +128,7 @@ class Prover:
         if self.K == 2 or not forms.parts or bound >= least - SHARPEN.gap * abs(least):
             return whole
         if not known and least > 0 and bound <= 0 and self.K <= MEDIUM:
-            general = any(part.kind == "hessian" for part in forms.parts)
-            entries = self.K * (self.K - 1) / 2 if general else 1
-            budget = DECIDE._replace(cells=min(DECIDE.cells, int(WORK / entries)))
+            budget = DECIDE._replace(cells=min(DECIDE.cells, int(WORK / self._work(forms))))
             return Bound(forms, cover(forms, least, budget, target=least / 2))
         if self.K <= SMALL and math.isfinite(least):
             bent = Forms(self.root, forms.sign, self.rules, bent=True)
@@ -139,6 +137,12 @@ class Prover:
             if sharper.bound is not None and _float(sharper.bound) > bound:
                 return Bound(bent, sharper)
         return whole
+
+    def _work(self, forms: Forms) -> int:
+        """Evaluations of rows for the Hessians of one cell, along two lines for each entry."""
+        general = [x for part in forms.parts if part.kind == "hessian" for _, x in part.chosen]
+        rows = [y for x in general for y in reachable(x)]
+        return 1 + self.K * (self.K - 1) * sum(1 + len(y.data) for y in rows)
 
     def _disproof(self, lower: Bound) -> Pair | None:
         worst = lower.found.worst.centre()

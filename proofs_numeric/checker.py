@@ -55,13 +55,12 @@ def at_least(L, m):
     return True
 
 
-class Expression:
+class Expression:  # forms: values of affine rows, lines: the w of all w·p, strict: v with v·d ≠ 0
     def __init__(self, K, rows):  # [operation, earlier rows, constants], the last of which is F
         need(type(K) is int and 2 <= K <= 1000, "the number of classes")
-        self.K, self.corners, self.strict = K, [{k: ONE} for k in range(K)], []  # strict if v·d ≠ 0
+        self.K, self.strict, self.steps, self.positive = K, [], 0, cache(self.positive)
         self.rows = [(op, args, [exact(x) for x in data]) for op, args, data in rows]
-        self.steps, self.positive = 0, cache(self.positive)
-        self.forms, self.lines = [], []  # values at the corners if affine; the w of all w·p in it
+        self.forms, self.lines, self.corners = [], [], [{k: ONE} for k in range(K)]
         inside = [{k: fmpq(3 * k + 5, sum(range(5, 3 * K + 5, 3))) for k in range(K)}], {}, {}
         for i, (op, args, data) in enumerate(self.rows):
             ok = {"affine": (len(data), args) == (K, []), "lin": all(data[1:])}
@@ -94,7 +93,8 @@ class Expression:
         if op in ("mono", "affine") or (op == "lin" and min(data) >= 0 < min(data[1:])):
             return all(map(self.positive, args)) and (op != "affine" or min(data) >= 0 < max(data))
         hulls = [[p] for p in self.corners] if concave else [self.corners]
-        return op == "exp" or all(self.jet(i, hull, {}, {})[0] > 0 for hull in hulls)
+        able = op == "exp" or (op == "max" and any(map(self.positive, args)))
+        return able or all(self.jet(i, hull, {}, {})[0] > 0 for hull in hulls)
 
     def bend(self, chosen, w, low, high):  # the least φ″ for Σ c·x = φ(w·p), low ≤ w·p ≤ high
         a, b, half, total = w.index(0), w.index(1), (high - low) / 2, arb(0)
@@ -108,8 +108,8 @@ class Expression:
             known = form and (ramp or power) and not any(self.lines[j] for j in args[1:])
             limit = arb(0) if ramp or r > 2 else INF * c * r * (r - 1)  # where the form is 0
             ends = [limit if known and x.is_nan() else x.lower() for x in bends]
-            centre = (bends[1] - abs(6 * c * whole[3]) * half).lower()
-            total += min(ends) if known or whole[3] >= 0 or whole[3] <= 0 else centre
+            centre = max(2 * c * whole[2], bends[1] - abs(6 * c * whole[3]) * half, key=arb.lower)
+            total += min(ends) if known or whole[3] >= 0 or whole[3] <= 0 else centre.lower()
         return total
 
     def above(self, chosen, w, parts, bend):
@@ -138,9 +138,8 @@ class Expression:
             Q = self.bound([(HALF, args[0])], {"rule": "quadratic"}, cell, (), False)
             s = sum(fmpq_mat(Q).solve(fmpq_mat([[1]] * self.K)).entries(), ZERO)
             need(data == [HALF] and op == "mono" and s > 0 and at_least(Q, 0), rule)  # so Q ≻ 0
-            most = max(self.jet(args[0], [p], {}, {})[0].upper() for p in cell)
-            factor = c / (s * most * most.sqrt()) if c > 0 else c * arb(s).sqrt()
-            return [[factor * x for x in row] for row in Q]
+            n = max(self.jet(args[0], [p], {}, {})[0].upper() for p in cell).sqrt()
+            return [[x * (c / (s * n**3) if c > 0 else c * arb(s).sqrt()) for x in r] for r in Q]
         for j, k in couples(range(self.K - 1), 2) if rule == "hessian" else ():
             d, e = {j: ONE, k: ONE + (j == k), self.K - 1: -2 * ONE}, {j: ONE, k: fmpq(j == k) - 1}
             L[j][k] = L[k][j] = c * (self.jet(i, cell, d, {})[2] - self.jet(i, cell, e, {})[2]) / 2
@@ -164,8 +163,7 @@ class Expression:
         bent = BENT.get(op, 0) * c > 0 and (c > 0 or self.positive(args[0], True))
         need({"compose": bent or op == "mono", "mean": op == "mono"}.get(rule), rule)
         for y in outer if op == "mono" else ():  # c·Π x^{rs} and the curvature that it needs of x
-            row = self.rows[y] if self.rows[y][0] == op else (op, [y], [ONE])
-            pairs = list(zip(*row[1:], strict=True))
+            pairs = [*zip(*self.rows[y][1:], strict=True)] if self.rows[y][0] == op else [(y, ONE)]
             free = [r * s for j, r in pairs if self.lines[j]]  # constants do not count
             up, total = sum(r > 0 for r in free), sum(free)
             need(up in (0, total >= 1) if c > 0 else up == len(free) and total <= 1, op)
@@ -180,10 +178,12 @@ class Expression:
         if strictly and 0 < s != 1 and len(forms) == len(needed) == len(outer):  # by Minkowski
             self.strict += forms if fmpq_mat(forms).rank() == self.K else []
         self.strict += gaps if strictly else []
-        one = op not in ("max", "ramp") and sum(bool(self.lines[j]) for _, j in needed) == 1
+        alone = op not in ("max", "ramp") and sum(bool(self.lines[j]) for _, j in needed) == 1
         for pair, part in zip(needed, proof["parts"], strict=True):
-            L = self.bound([pair], part, self.corners, repeat(0), strictly and (op == "lse" or one))
-            need(at_least(L, 0), part["rule"])
+            inner = strictly and (op == "lse" or alone)
+            need(at_least(L := self.bound([pair], part, self.corners, repeat(0), inner), 0), rule)
+            if inner and at_least(L, fmpq(1, 10**50)):
+                self.strict += [[fmpq(j == k) for j in range(self.K)] for k in range(self.K)]
 
     def cover(self, name, evidence, cell, tree, m):
         if "halves" in tree:

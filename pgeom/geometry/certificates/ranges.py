@@ -64,6 +64,8 @@ class Ranges:
             return True
         if x.op == "mono" and all(self.positive(y) for y in x.args):
             return True
+        if x.op == "max" and any(self.positive(y) for y in x.args):
+            return True
         try:
             if self.range(x).lo > 0:
                 return True

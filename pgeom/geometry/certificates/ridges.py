@@ -127,7 +127,9 @@ class Ridges:
             heapq.heappush(queue, (below(middle, b), middle, b))
         bound, a, b = queue[0]
         place = (a + b) / 2
-        return bound - _slack(terms) * abs(bound), int(place.p) / int(place.q)
+        if math.isfinite(bound):
+            bound -= _slack(terms) * abs(bound)
+        return bound, int(place.p) / int(place.q)
 
     def is_convex(self, terms: Terms, along: Direction) -> bool:
         """Whether φ″ ≥ 0 is proved."""

@@ -87,6 +87,8 @@ def is_positive(x: Node, K: int, concave: bool = False) -> bool:
         return min(values) >= 0 and max(values) > 0
     if x.op == "mono" or (x.op == "lin" and x.data[0] >= 0 and min(x.data[1:], default=1) > 0):
         return all(is_positive(y, K) for y in x.args)
+    if x.op == "max" and any(is_positive(y, K) for y in x.args):
+        return True
     corners = [unit(k, K) for k in range(K)]
     hulls = [[p] for p in corners] if concave else [corners]
     return x.op == "exp" or all(Series(hull, (fmpq(0),) * K)(x)[0] > 0 for hull in hulls)

@@ -16,6 +16,8 @@ from flint import fmpq, fmpq_mat
 from pgeom.geometry.certificates.disproofs import rational_point, sample
 from pgeom.geometry.certificates.expression import Node, is_affine, is_constant, reachable, terms
 from pgeom.geometry.certificates.frames import Point, Rational, at_vertices, rational
+from pgeom.geometry.certificates.matrices import nonnegative_on_tangents
+from pgeom.geometry.certificates.quadratics import matrix
 from pgeom.geometry.certificates.rules import Proof
 from pgeom.geometry.certificates.series import second_derivative
 
@@ -35,6 +37,8 @@ def strict_directions(x: Node, proof: Proof, K: int) -> list[Point]:
         return [proof["w"]] if proof["strict"] else []
     if rule == "sum":
         return [v for part in proof["parts"] for v in _of_part(x, part, K)]
+    if rule == "length" or (rule == "quadratic" and _bends_everywhere(x, K)):
+        return [tuple(Fraction(int(j == k)) for j in range(K)) for k in range(K)]
     if rule == "mean":
         return _independent(proof["args"], x, K) + _inner(proof["args"], proof, K)
     if rule != "compose":
@@ -43,6 +47,13 @@ def strict_directions(x: Node, proof: Proof, K: int) -> list[Point]:
         parts = zip(x.args, proof["parts"], strict=False)  # softplus has a part for the 0, too
         return _gaps(x, K) + [v for y, one in parts for v in strict_directions(y, one, K)]
     return [] if x.op in ("max", "ramp") else _inner(x.args, proof, K)
+
+
+def _bends_everywhere(x: Node, K: int) -> bool:
+    """Whether ±pᵀQp, which is convex, is strictly so along all tangents."""
+    Q = matrix(x, K)
+    signed = [] if Q is None else [Q, -Q]
+    return any(nonnegative_on_tangents(2 * one, fmpq(1, 10**6)) for one in signed)
 
 
 def _inner(args: Sequence[Node], proof: Proof, K: int) -> list[Point]:

@@ -105,7 +105,7 @@ def _kinks(root: Node, K: int):
         step = np.eye(K)[gap.argmax()] - np.eye(K)[gap.argmin()]
         if gap.min() < 0 < gap.max():
             on = around - (around @ gap / (gap @ step))[:, None] * step
-            for h in (1e-2, 1e-3, 1e-4):
+            for h in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
                 inside = on[on.min(axis=1) > h]
                 if len(inside):
                     yield from _lowest(root, inside + h * step / 2, inside - h * step / 2)

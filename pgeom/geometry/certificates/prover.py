@@ -23,6 +23,7 @@ from pgeom.geometry.certificates.floats import Spectra, affordable, spectra
 from pgeom.geometry.certificates.forms import Forms
 from pgeom.geometry.certificates.jaxpr_hash import jaxpr_hash
 from pgeom.geometry.certificates.quadratics import collected
+from pgeom.geometry.certificates.quotients import apart
 from pgeom.geometry.certificates.reader import Reading, Unsupported, read
 from pgeom.geometry.certificates.rules import Proof, Rules
 from pgeom.geometry.certificates.strictness import (
@@ -46,7 +47,7 @@ def prove(F: Generator, K: int) -> Certificate:
     with ctx.workprec(PRECISION):
         try:
             reading = read(F, K)
-            root = collected(reading.graph, reading.root)
+            root = collected(reading.graph, apart(reading.graph, reading.root))
             for x in reachable(root):
                 reading.ranges.require_domain(x)
         except (Unsupported, Undefined) as error:

@@ -257,6 +257,38 @@ def test_verdicts_are_those_of_the_checker(name):
     check(found)
 
 
+STRICT = {
+    "function of a norm": (lambda p: jnp.exp(2 * jnp.linalg.norm(p)), "proved"),
+    "function of a dense quadratic": (lambda p: jnp.exp(p @ p + p[0] * p[1]), "proved"),
+    "function of a flat quadratic": (lambda p: jnp.exp((p[0] + 2 * p[1]) ** 2), "disproved"),
+    "square over a form of the same class": (lambda p: jnp.sum((p - 0.2) ** 2 / p), "proved"),
+    "inverse product": (lambda p: 1 / jnp.prod(1 + p), "proved"),
+    "inverse product of two": (lambda p: 1 / ((1 + p[0]) * (2 - p[0])), "disproved"),
+    "square of a maximum": (lambda p: jnp.max(p) ** 2, "disproved"),
+}
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_strictness_of_compositions(name):
+    F, strictly = STRICT[name]
+    found = pgeom.certify(F, 5)
+    assert (found.convex, found.strictly_convex) == ("proved", strictly)
+    check(found)
+
+
+FALLING_SOMEWHERE = {
+    "at a small kink": lambda p: p @ p - 1e-4 * jnp.abs(p[0] - p[1] - 0.05),
+    "at a kink beside a vertex": lambda p: p @ p - 1e-3 * jax.nn.relu(p[0] - 0.99),
+}
+
+
+@pytest.mark.parametrize("name", FALLING_SOMEWHERE)
+def test_small_kinks_are_found(name):
+    found = pgeom.certify(FALLING_SOMEWHERE[name], 5)
+    assert found.convex == "disproved"
+    check(found)
+
+
 RANGES = {  # F, its least and its largest value on three classes
     "squares": (squares, 1 / 3, 1),
     "product": (lambda p: p[0] * p[1] ** 2, 0, 4 / 27),

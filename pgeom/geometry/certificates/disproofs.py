@@ -98,12 +98,15 @@ def _lowest(root: Node, eta: np.ndarray, points: np.ndarray):
 def _kinks(root: Node, K: int):
     """Pairs on either side of where two affine arguments of a maximum are equal."""
     nodes = [x for x in reachable(root) if x.op == "max" and all(map(is_affine, x.args))]
-    around = sample(K)[:20]
     for x in nodes[-12:]:
         a, b = (np.array([float(v) for v in at_vertices(y, K)]) for y in x.args[:2])
         gap = a - b
-        step = np.eye(K)[gap.argmax()] - np.eye(K)[gap.argmin()]
+        high, low = np.eye(K)[gap.argmax()], np.eye(K)[gap.argmin()]
+        step = high - low
         if gap.min() < 0 < gap.max():
+            edge = low - gap.min() / (gap.max() - gap.min()) * step  # where it meets an edge
+            near = [(1 - share) * edge + share / K for share in (0.02, 1e-3, 1e-5)]
+            around = np.concatenate([sample(K)[:20], near])
             on = around - (around @ gap / (gap @ step))[:, None] * step
             for h in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
                 inside = on[on.min(axis=1) > h]

@@ -1,4 +1,7 @@
-"""Quotients of functions of one direction as sums of powers: (p − q)²/p = p − 2q + q²/p.
+"""Quotients as what rules know more about.
+
+Of functions of one direction as sums of powers, (p − q)²/p = p − 2q + q²/p; inverse products as
+exponentials of sums, 1/(xy) = exp(−log x − log y).
 
 >>> from pgeom.geometry.certificates.algebra import Graph
 >>> g = Graph(3)
@@ -20,19 +23,22 @@ from pgeom.geometry.certificates.expression import (
     reachable,
     terms,
 )
-from pgeom.geometry.certificates.frames import at_vertices
+from pgeom.geometry.certificates.frames import at_vertices, direction
 
 WHOLE = (2, 3, 4)  # powers that are multiplied out
 
 
 def apart(graph: Graph, root: Node) -> Node:
-    """The same function on the simplex, with quotients as sums of powers of the denominator."""
+    """The same function on the simplex, with other quotients."""
     new: dict[Node, Node] = {}
     for x in reachable(root):
         args = [] if is_affine(x) else [new[y] for y in x.args]
         powers = _powers(graph, x)
         if powers is not None:
             new[x] = graph.lin(ZERO, powers)
+        elif _is_inverse_product(graph, x):
+            logarithms = graph.lin(ZERO, [(r, graph.log(y)) for y, r in factors(x)])
+            new[x] = graph.node("exp", (logarithms,))
         elif all(y is z for y, z in zip(args, x.args, strict=False)):
             new[x] = x
         elif x.op == "lin":
@@ -56,6 +62,14 @@ def _powers(graph: Graph, x: Node) -> list[tuple[Fraction, Node]] | None:
         (math.comb(int(m), j) * a**j * b ** (int(m) - j), graph.power(y, r + j))
         for j in range(int(m) + 1)
     ]
+
+
+def _is_inverse_product(graph: Graph, x: Node) -> bool:
+    """Whether x is 1/(y^r z^s …) of positive affine functions, of several directions."""
+    if x.op != "mono" or max(x.data) >= 0 or not all(map(is_affine, x.args)):
+        return False
+    several = len({direction(y, graph.K) for y in x.args} - {None}) > 1
+    return several and all(graph.sign(y) == 1 for y in x.args)
 
 
 def _line(values: list[Fraction], others: list[Fraction]) -> tuple[Fraction, Fraction] | None:

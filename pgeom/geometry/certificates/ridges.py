@@ -37,7 +37,7 @@ TOLERANCE = 5e-4  # of the bound, relative
 FINEST = fmpq(1, 2**60)  # width of the narrowest interval
 SINGULAR = fmpq(1, 2**16)  # the same, where there is no bound
 SLACK = 1e-9  # by which bounds are lowered, relative
-MOST = 400  # intervals of one bound
+MOST = 200  # intervals of one bound
 
 
 def directions(x: Node, K: int) -> set[Direction]:
@@ -176,7 +176,7 @@ def _taylor_bend(x: Node, known: arb_series, along: Direction, lo: fmpq, hi: fmp
         return 2 * Series([along.point(u)], along.step())(x)[2]
 
     direct = enclosure(2 * known[2])
-    if lo == hi:
+    if lo == hi or not known[3].is_finite():
         return direct
     if known[3] >= 0 or known[3] <= 0:
         return enclosure(at(lo)).hull(enclosure(at(hi)))

@@ -10,7 +10,7 @@ from proofs_numeric import checker
 from tests.proofs_numeric.test_checker import UNITS, forged, row, whole
 
 FLAT = {"rule": "affine"}
-LOGARITHM = [["affine", [], [1, -1, 0]], ["log", [0], []]]  # of both signs
+LOGARITHM = [["affine", [], [-1, 1, 0]], ["log", [0], []]]  # of both signs
 
 
 def tower(height):
@@ -65,11 +65,12 @@ def test_the_number_of_classes_is_moderate(K):
 
 
 ZEROS = [0] * 9
+SQUARES = ["quadratic", [0, 1, 2], [1, 0, 0, 0, 1, 0, 0, 0, 1]]
 FORGED = {
     "nothing times what has no value": forged(
         [*LOGARITHM, *UNITS, ["quadratic", [1, 2, 3], ZEROS]], {"rule": "hessian"}
     ),
-    "x log x of both signs": row("xlogx", [], "ridge", [1, -1, 0]),
+    "x log x of both signs": row("xlogx", [], "ridge", [-1, 1, 0]),
     "a logarithm of both signs, negated": forged(
         [*LOGARITHM, ["lin", [1], [0, -1]]], whole({"rule": "ridge"})
     ),
@@ -104,6 +105,25 @@ FORGED = {
     "strictly, by one direction of two": forged(
         [*UNITS, ["mono", [0], [2]]], {"rule": "ridge"}, strictly_convex="proved"
     ),
+    "a function of a flat quadratic, strictly": forged(
+        [*UNITS, ["quadratic", [0, 1], [1, 1, 1, 1]], ["exp", [3], []]],
+        {"rule": "compose", "parts": [{"rule": "quadratic"}]},
+        strictly_convex="proved",
+    ),
+    "a maximum of squares and a constant, strictly": forged(
+        [*UNITS, SQUARES, ["affine", [], ["1/2"] * 3], ["max", [3, 4], []]],
+        {"rule": "compose", "parts": [{"rule": "quadratic"}, FLAT]},
+        strictly_convex="proved",
+    ),
+    "a square of a maximum of both signs": forged(
+        [
+            ["affine", [], [1, -1, -1]],
+            ["affine", [], [-1, 1, -1]],
+            ["max", [0, 1], []],
+            ["mono", [2], [2]],
+        ],
+        {"rule": "compose", "parts": [{"rule": "compose", "parts": [FLAT, FLAT]}]},
+    ),
     "a maximum as if smooth": forged([*UNITS, ["max", [0, 1], []]], {"rule": "hessian"}, bound=0),
 }
 
@@ -112,6 +132,12 @@ FORGED = {
 def test_what_no_rule_covers_is_refused(name):
     with pytest.raises((ArithmeticError, ValueError, TypeError, IndexError)):
         checker.verify(FORGED[name])
+
+
+def test_a_function_of_squares_is_strictly_convex():
+    nodes = [*UNITS, SQUARES, ["exp", [3], []]]
+    proof = {"rule": "compose", "parts": [{"rule": "quadratic"}]}
+    assert "strictly proved" in checker.verify(forged(nodes, proof, strictly_convex="proved"))
 
 
 def test_the_bound_of_a_softplus_has_room_for_other_arithmetic():

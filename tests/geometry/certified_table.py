@@ -28,6 +28,11 @@ STRICT_ON_TWO = {  # though flat somewhere on three classes
     "root of a product",
     "squared hinge",
 }
+ON_TWO = {  # not convex on three classes: convex, and strictly
+    "shallow quartic": ("proved", "proved"),
+    "Rényi": ("proved", "proved"),
+    "sigmoid wide": ("proved", "disproved"),  # a constant
+}
 CONVEX = certified.CONVEX | strangers.CONVEX
 OTHERS = certified.OTHERS | strangers.OTHERS
 
@@ -35,7 +40,7 @@ OTHERS = certified.OTHERS | strangers.OTHERS
 def truth(name, K):
     """Whether F is convex, and strictly."""
     if name in OTHERS:
-        return "disproved", "disproved"
+        return ON_TWO.get(name, ("disproved",) * 2) if K == 2 else ("disproved", "disproved")
     return "proved", "proved" if K == 2 and name in STRICT_ON_TWO else CONVEX[name][1]
 
 

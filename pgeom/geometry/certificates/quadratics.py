@@ -5,7 +5,7 @@ from fractions import Fraction
 from flint import fmpq_mat
 
 from pgeom.geometry.certificates.algebra import Graph
-from pgeom.geometry.certificates.expression import Node, is_affine, reachable, terms
+from pgeom.geometry.certificates.expression import Node, constant, is_affine, reachable, terms
 from pgeom.geometry.certificates.frames import rational
 from pgeom.geometry.certificates.matrices import (
     is_bilinear,
@@ -34,7 +34,7 @@ def collected(graph: Graph, root: Node) -> Node:
             new[x] = _sum(graph, x, new)
         elif x.op == "mono" and x.data == (Fraction(1, 2),) and not is_affine(x.args[0]):
             inner = _under_root(graph, x.args[0])
-            new[x] = graph.node("mono", (renewed(x.args[0]) if inner is None else inner,), x.data)
+            new[x] = _root(graph, renewed(x.args[0]) if inner is None else inner)
         else:
             new[x] = graph.node(x.op, [renewed(y) for y in x.args], x.data)
     return renewed(root)
@@ -60,9 +60,19 @@ def _under_root(graph: Graph, x: Node) -> Node | None:
         return None
     if Q.det() > 0 and nonnegative_on_tangents(Q):
         return _node(graph, Q)
+    if Q.rank() == 1 and is_semidefinite(Q):
+        return _squares(graph, Q)
     already = x.op == "lin" and min(x.data) >= 0 and all(y.data == (2,) for y in x.args)
     squares = not already and graph.K <= MOST and is_semidefinite(Q)
     return _squares(graph, Q) if squares else None
+
+
+def _root(graph: Graph, x: Node) -> Node:
+    """√x, which is a multiple of |f| if x is one of f²."""
+    (c, y), *more = terms(x)
+    if not more and constant(x) == 0 and y.op == "mono" and y.data == (2,):
+        return graph.mul(graph.power(graph.const(c), Fraction(1, 2)), graph.absolute(y.args[0]))
+    return graph.node("mono", (x,), (Fraction(1, 2),))
 
 
 def _squares(graph: Graph, Q: fmpq_mat) -> Node:

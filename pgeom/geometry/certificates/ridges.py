@@ -24,7 +24,14 @@ from pgeom.geometry.certificates.enclosures import (
     exactly,
 )
 from pgeom.geometry.certificates.expression import Node, is_affine, is_constant, reachable
-from pgeom.geometry.certificates.frames import END, START, Direction, Ridge, direction
+from pgeom.geometry.certificates.frames import (
+    END,
+    START,
+    Direction,
+    Ridge,
+    direction,
+    rational,
+)
 from pgeom.geometry.certificates.jets import Jets
 from pgeom.geometry.certificates.ranges import Ranges
 from pgeom.geometry.certificates.series import Series, is_positive
@@ -88,6 +95,10 @@ class Ridges:
     def bend(self, terms: Terms, along: Direction, lo: fmpq, hi: fmpq) -> Interval:
         """The range of φ″ by one interval evaluation; `Undefined` where φ is not."""
         series = Series([along.point(lo), along.point(hi)], along.step())
+        if lo < hi and len(terms) > 1 and _is_monotone(terms, series):
+            ends = [Series([along.point(u)], along.step()) for u in (lo, hi)]
+            first, last = (enclosure(2 * _sum(terms, at, 2)) for at in ends)
+            return first.hull(last)
         jets = Jets(Ridge(along, lo, hi), self.ranges)
         total = NOTHING
         for c, x in terms:
@@ -154,16 +165,26 @@ class Ridges:
         return round_down(self.bend(terms, along, TYPICAL, TYPICAL)) >= POSITIVE
 
 
+def _sum(terms: Terms, at: Series, order: int) -> arb:
+    """A coefficient of the Taylor series of Σ c·x."""
+    return sum((at(x)[order] * rational(Fraction(c)) for c, x in terms), arb(0))
+
+
+def _is_monotone(terms: Terms, at: Series) -> bool:
+    """Whether φ‴ has one sign, so that φ″ is least at an end."""
+    third = _sum(terms, at, 3)
+    return bool(third >= 0 or third <= 0)
+
+
 def _slack(terms: Terms) -> float:
     """By how much a bound is lowered, relative, so that other arithmetic confirms it.
 
-    Whole powers are exact. The bound of a softplus is that of a closed form, which a checker that
-    halves intervals comes close to only.
+    Whole powers are exact. A checker that halves intervals and takes terms one by one comes close
+    to the bound of a sum, or of the closed form of a softplus, only.
     """
-    if any(x.op == "softplus" for _, x in terms):
-        return TOLERANCE
-    exact = all(x.op in ("mono", "ramp") and x.data[0] % 1 == 0 for _, x in terms)
-    return 0.0 if exact else SLACK
+    if all(x.op in ("mono", "ramp") and x.data[0] % 1 == 0 for _, x in terms):
+        return 0.0
+    return TOLERANCE if len(terms) > 1 or terms[0][1].op == "softplus" else SLACK
 
 
 def _taylor_bend(x: Node, known: arb_series, along: Direction, lo: fmpq, hi: fmpq) -> Interval:

@@ -128,7 +128,7 @@ class Expression:  # forms: values of affine rows, lines: the w of all w·p, str
             self.above(chosen, w, [(low, high)], bend)
             if strictly and lines == {w} and self.bend(chosen, w, u, u) >= fmpq(1, 10**9):
                 self.strict += lines  # an analytic φ″ ≥ 0 has isolated zeros
-            return [[bend * x * y for y in w] for x in w]
+            return [[bend * x * y for y in w] if x else L[0] for x in w]
         need(len(chosen) == 1, rule)
         if rule == op == "quadratic":  # of affine x
             V = fmpq_mat([self.forms[j] for j in args])

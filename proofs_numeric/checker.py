@@ -97,11 +97,12 @@ class Expression:  # forms: values of affine rows, lines: the w of all w·p, str
         return able or all(self.jet(i, hull, {}, {})[0] > 0 for hull in hulls)
 
     def bend(self, chosen, w, low, high):  # the least φ″ for Σ c·x = φ(w·p), low ≤ w·p ≤ high
-        a, b, half, total = w.index(0), w.index(1), (high - low) / 2, arb(0)
+        a, b, half, total, *sums = w.index(0), w.index(1), (high - low) / 2, *[arb(0)] * 5
         points, d = [{a: 1 - u, b: u} for u in (low, low + half, high)], {a: -ONE, b: ONE}
         for c, i in chosen:
             (op, args, data), whole = self.rows[i], self.jet(i, points, d, {})
             bends = [2 * c * self.jet(i, [p], d, {})[2] for p in points]
+            sums = [*map(arb.__add__, sums, [*bends, c * whole[3]])]  # φ″ at the points, and φ‴/6
             form, r = self.forms[args[0]], data[0] if data else HALF + (op == "xlogx")
             ramp = op == "ramp" and (r >= 2 or c > 0)
             power = op in ("mono", "log", "xlogx") and all(map(self.positive, args))
@@ -110,7 +111,7 @@ class Expression:  # forms: values of affine rows, lines: the w of all w·p, str
             ends = [limit if known and x.is_nan() else x.lower() for x in bends]
             centre = max(2 * c * whole[2], bends[1] - abs(6 * c * whole[3]) * half, key=arb.lower)
             total += min(ends) if known or whole[3] >= 0 or whole[3] <= 0 else centre.lower()
-        return total
+        return min(sums[0].lower(), sums[2].lower()) if sums[3] >= 0 or sums[3] <= 0 else total
 
     def above(self, chosen, w, parts, bend):
         while parts:

@@ -38,6 +38,12 @@ def test_little_is_unknown():
     assert len(unknown) <= UNKNOWN * len(SOME), unknown
 
 
+@pytest.mark.parametrize("name", ("cubes", "nested", "polynomial", "cubic well"))
+def test_slopes_of_terms_that_cancel_are_added_before_they_are_bounded(name):
+    """On two classes Σp³ bends as much everywhere, and a bound that it attains is verified."""
+    assert faults(name, 2) == []
+
+
 @pytest.mark.parametrize("K", (2, 3))
 def test_the_bend_of_a_narrow_softplus_is_verified(K):
     assert faults("narrow bend", K) == []

@@ -61,6 +61,14 @@ def test_a_small_tau_is_finite_in_float32():
         chex.assert_tree_all_finite((value, slope))
 
 
+def test_the_expected_penalty_of_a_small_tau_is_that_of_the_labels():
+    constants = {"tau": 0.005, "kappa": 0.2, "nu": 0.3}
+    p, eta = jnp.array([0.9, 0.1, 0.0]), jnp.array([0.2, 0.5, 0.3])
+    by_label = margin.penalty(jnp.tile(p, (3, 1)), jnp.arange(3), **constants)
+    expected = margin.expected_penalty(p, eta, **constants)
+    np.testing.assert_allclose(expected, jnp.sum(eta * by_label), rtol=1e-6)
+
+
 def test_the_penalty_is_convex(points, x64):
     """The paper does not use it, the sharper displacement bound does."""
     hessian = jax.jit(jax.vmap(jax.hessian(lambda p: margin.penalty(p, 1, **CONSTANTS))))

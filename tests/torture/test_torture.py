@@ -37,7 +37,7 @@ def test_damage_that_is_not_mended_is_noticed(bench, monkeypatch):
     monkeypatch.setattr(commands, "run", lambda words, out, cache, **options: (0, ""))
     assert trials.damage("a changed digit", bench) == [
         "the damage was not named",
-        "the records are not those of an undisturbed run",
+        "the records are not those of an undisturbed run: records.jsonl",
     ]
 
 

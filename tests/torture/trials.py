@@ -57,8 +57,10 @@ class Bench(NamedTuple):
         return out
 
     def same(self, out: Path, reference: Path) -> list[str]:
-        equal = commands.records(out) == commands.records(reference)
-        return [] if equal else ["the records are not those of an undisturbed run"]
+        found, wanted = commands.records(out), commands.records(reference)
+        names = [name for name in sorted({*found, *wanted}) if found.get(name) != wanted.get(name)]
+        told = "the records are not those of an undisturbed run"
+        return [f"{told}: {', '.join(names)}"] if names else []
 
 
 Trial = Callable[[Bench], list[str]]

@@ -26,7 +26,7 @@ COMMANDS = {
     "answer": ("experiments.answer", "--losses", "ce", "hpg", *TINY),
     "known_truth": ("experiments.known_truth", "--sizes", "100", "200", *PAIR, *TINY),
     "runtime": ("experiments.runtime", *PAIR, *TINY),
-    "report": ("experiments.report", *TINY),
+    "report": ("experiments.report", *PAIR, *TINY),
     "proofs": ("proofs_numeric", "--only", "margin", "--classes", "3"),
 }
 
@@ -39,9 +39,13 @@ def environment(cache: Path, **more: str) -> dict[str, str]:
 
 
 def start(words: Sequence[str], out: Path, cache: Path, **options) -> subprocess.Popen:
-    """The command as a process with pipes, unless `options` say otherwise."""
+    """The command as a process with pipes, unless `options` say otherwise.
+
+    A report keeps its records beside its own folder: all of them are below `out`.
+    """
+    place = out / "report" if "experiments.report" in words else out
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment(cache)}
-    command = [sys.executable, "-m", *words, "--out", str(out)]
+    command = [sys.executable, "-m", *words, "--out", str(place)]
     return subprocess.Popen(command, **{**given, **options})
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import pgeom
 from pgeom.geometry.certificates import certify_range
+from pgeom.geometry.certificates.disproofs import rational_point
 from pgeom.geometry.simplex import tangent_basis
 from pgeom.losses.candidates import hpg_generator
 from proofs_numeric import checker
@@ -310,3 +311,18 @@ def test_a_range_is_proved_and_attained(name):
 def test_the_number_of_classes_is_checked(K):
     with pytest.raises((TypeError, ValueError)):
         pgeom.certify(lambda p: jnp.sum(p**2), K)
+
+
+def test_points_next_to_the_boundary_are_inside():
+    point = rational_point(np.array([1e-20, 0.25, 0.75]))
+    assert sum(point) == 1 and min(point) > 0
+    with pytest.raises(ValueError, match="outside the open simplex"):
+        rational_point(np.array([0.0, 0.25, 0.75]))
+
+
+def test_the_range_of_a_convex_function_of_many_classes():
+    """Whose lowest points, among those that are tried, have tiny entries."""
+    found = certify_range(lambda p: jax.nn.logsumexp(20 * p[1:]) - 20 * p[0], 40)
+    low, high = np.log(39) - 20, np.log(38 + np.exp(20))
+    np.testing.assert_allclose([float(found.least), float(found.lowest)], low, rtol=1e-9)
+    np.testing.assert_allclose([float(found.highest), float(found.largest)], high, rtol=1e-9)

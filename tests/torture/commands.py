@@ -12,6 +12,7 @@ CODES = {0, 1, 2, 130, 143}  # those that docs/commands.md lists
 KILLED = -signal.SIGKILL
 IN_USE = "is in use by"
 ASIDE = "damaged"  # the folder for what was set aside
+TIMED = "runtime"  # in the names of what is measured
 
 TINY = ("--seeds", "1", "--epochs", "1")
 NOISE = ("experiments.noise", "--dataset", "breast-cancer", "--regimes", "clean", "symmetric-20")
@@ -66,17 +67,26 @@ def faults(code: int, said: str, allowed: set[int]) -> list[str]:
 
 
 def records(folder: Path) -> dict[str, bytes | list[bytes]]:
-    """Lines in any order, and the bytes of logits and manifests, but for what was set aside."""
+    """Lines in any order, and the bytes of logits and manifests, but for what was set aside.
+
+    Of measured times there are only the files, because no two measurements are the same.
+    """
     kept = [
         path
         for path in folder.rglob("*")
         if path.suffix in (".npz", ".json", ".jsonl") and ASIDE not in path.parts
     ]
-    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in kept}
-    return {
-        name: sorted(data.splitlines()) if name.endswith(".jsonl") else data
-        for name, data in found.items()
-    }
+    named = {path.relative_to(folder).as_posix(): path for path in kept}
+    return {name: b"" if TIMED in name else _content(folder, path) for name, path in named.items()}
+
+
+def _content(folder: Path, path: Path) -> bytes | list[bytes]:
+    """What is in a file, wherever the folder is."""
+    data = path.read_bytes()
+    if path.suffix == ".npz":
+        return data
+    text = data.replace(str(folder).encode(), b".")
+    return sorted(text.splitlines()) if path.suffix == ".jsonl" else text
 
 
 def shortened(before: dict[Path, int]) -> list[str]:

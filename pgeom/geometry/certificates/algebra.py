@@ -40,6 +40,7 @@ class Graph:
     def __init__(self, K: int, sign: Callable[[Node], int | None] | None = None):
         self.K = K
         self.nodes: list[Node] = []
+        self.orders: dict[tuple[Node, Node], bool] = {}  # whether x ≥ y is known
         self._table: dict[tuple, Node] = {}
         self.sign = sign or (lambda x: 1 if x.op in ("p", "exp") else None)
 

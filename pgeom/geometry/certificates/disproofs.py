@@ -48,8 +48,12 @@ def negative_pair(root: Node, K: int, extra: list[np.ndarray]) -> Pair | None:
 
 
 def rational_point(x: np.ndarray) -> Rational:
-    """The point with coordinates rounded to multiples of 2^−40; the largest one makes up for it."""
-    scaled = [round(float(v) * 2**BITS) for v in x]
+    """The point with coordinates rounded to multiples of 2^−40; the largest one makes up for it.
+
+    Raises:
+      ValueError: if it is not inside the simplex.
+    """
+    scaled = [round(float(v) * 2**BITS) or int(v > 0) for v in x]  # what is tiny is not nothing
     scaled[int(np.argmax(x))] += 2**BITS - sum(scaled)
     if min(scaled) <= 0:
         raise ValueError("a point outside the open simplex")

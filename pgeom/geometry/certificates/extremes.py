@@ -35,6 +35,7 @@ from pgeom.geometry.certificates.strictness import spans_tangents, strict_direct
 from pgeom.types import Generator
 
 PRECISION = 128  # bits
+LOWEST = 3  # vertices, and other points, whose tangents are tried
 ROUNDING = 1e-12  # by which bounds are widened, so that other roundings confirm them
 RADII = 1e-7  # the same for bounds on cells: balls have radii of 30 bits
 
@@ -113,19 +114,19 @@ def _by_vertices(root: Node, K: int) -> _Extreme:
 
 
 def _by_tangent(root: Node, K: int) -> _Extreme:
-    """The best of the tangents at a few points: the vertices, the centre, and the lowest ones."""
-    points = sample(K)
-    lowest = points[np.argsort(values(root, points))[:3]]
-    tried = [unit(k, K) for k in range(K)]
+    """The best of the tangents at a few points: the centre, and the lowest vertices and others."""
+    points, vertices = sample(K), np.eye(K)
+    points = points[(points > 0).all(axis=1)]
+    lowest = points[np.argsort(values(root, points))[:LOWEST]]
+    tried = [unit(int(k), K) for k in np.argsort(values(root, vertices))[:LOWEST]]
     tried += [tuple([fmpq(1, K)] * K), *map(rational_point, lowest)]
-    found = []
+    best, at = -math.inf, tried[0]
     for p in tried:
-        tangents = [_sum(Series([p], _step(p, unit(k, K)))(root)) for k in range(K)]
-        bounds = [float(x.lower()) for x in tangents]
-        if not any(map(math.isnan, bounds)):
-            found.append((min(bounds), p))
-    bound, p = max(found, key=lambda pair: pair[0])
-    return _Extreme(_outside(bound, -1), {"at": p}, p, _outside(_value(root, p).upper(), 1))
+        ends = (_sum(Series([p], _step(p, unit(k, K)))(root)).lower() for k in range(K))
+        bounds = list(itertools.takewhile(best.__lt__, map(float, ends)))
+        if len(bounds) == K:  # none is NaN, or below what is known already
+            best, at = min(bounds), p
+    return _Extreme(_outside(best, -1), {"at": at}, at, _outside(_value(root, at).upper(), 1))
 
 
 def _on_cells(root: Node, K: int, sign: int, gap: float, cells: int) -> _Extreme:

@@ -47,5 +47,12 @@ def _arguments(graph: "Graph", x: Node) -> Sequence[Node]:
 
 
 def _at_least(graph: "Graph", x: Node, y: Node) -> bool:
-    """Whether x ≥ y everywhere is known; never of two probabilities."""
-    return not x.op == y.op == "p" and graph.sign(graph.sub(x, y)) in (0, 1)
+    """Whether x ≥ y everywhere is known; never of two probabilities.
+
+    Each answer is kept, because a maximum over many classes is read one argument after another.
+    """
+    if x.op == y.op == "p":
+        return False
+    if (x, y) not in graph.orders:
+        graph.orders[x, y] = graph.sign(graph.sub(x, y)) in (0, 1)
+    return graph.orders[x, y]

@@ -137,3 +137,13 @@ def test_the_loss_is_its_formula(name, x64):
     expected = [FORMULAS[name](z, y) for z, y in zip(LOGITS, LABELS, strict=True)]
     tolerance = 1e-6 if name in ("hpg", "apms") else 1e-10  # HPG's parameters are float32
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=1e-14)
+
+
+def test_tsallis_of_the_study_of_links_is_a_multiple_of_its_score(x64):
+    """D_F(e_y, p) of F = 2(Σp^1.5 − 1) is 2 − 2Σp^1.5 − 3(√p_y − Σp^1.5)."""
+    stats = ClassStats(jnp.asarray(COUNTS), jnp.asarray(CENTROIDS))
+    p = np.exp(LOGITS) / np.sum(np.exp(LOGITS), axis=1, keepdims=True)
+    own = p[np.arange(len(p)), LABELS]
+    expected = 2 + np.sum(p**1.5, axis=1) - 3 * np.sqrt(own)
+    actual = catalogue.TSALLIS.build(stats)(jnp.asarray(LOGITS), jnp.asarray(LABELS), None)
+    np.testing.assert_allclose(actual / actual[0], expected / expected[0], rtol=1e-10)

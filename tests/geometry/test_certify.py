@@ -326,3 +326,12 @@ def test_the_range_of_a_convex_function_of_many_classes():
     low, high = np.log(39) - 20, np.log(38 + np.exp(20))
     np.testing.assert_allclose([float(found.least), float(found.lowest)], low, rtol=1e-9)
     np.testing.assert_allclose([float(found.highest), float(found.largest)], high, rtol=1e-9)
+
+
+def test_hessians_without_bounds_are_no_warning():
+    """On large cells those of a narrow bump have none."""
+
+    def F(p):
+        return squares(p) + 3e-4 * jnp.exp(-jnp.sum((p - 1 / 3) ** 2) / 2e-4)
+
+    assert pgeom.certify(F, 3).convex == "disproved"

@@ -175,10 +175,9 @@ class Expression:  # forms: values of affine rows, lines: the w of all w·p, str
                 need(even or plain or self.positive(j, c * r * s < 0), "the domain of a power")
         needed = needed or [(c, j) for j in args]
         forms = [self.forms[j] for _, j in needed if self.forms[j]]
-        gaps = [[x - y for x, y in zip(f, forms[0], strict=True)] for f in forms if op == "lse"]
         if strictly and 0 < s != 1 and len(forms) == len(needed) == len(outer):  # by Minkowski
             self.strict += forms if fmpq_mat(forms).rank() == self.K else []
-        self.strict += gaps if strictly else []
+        self.strict += strictly * [[*map(fmpq.__sub__, f, forms[0])] for f in forms if op == "lse"]
         alone = op not in ("max", "ramp") and sum(bool(self.lines[j]) for _, j in needed) == 1
         for pair, part in zip(needed, proof["parts"], strict=True):
             inner = strictly and (op == "lse" or alone)

@@ -33,8 +33,7 @@ from pgeom.geometry.certificates.maxima import RAMP, apart, undominated
 class Graph:
     """Makes the nodes of one expression over K classes, each of them once.
 
-    `sign(x)` is 1 if x ≥ 0 on the simplex and not identically zero, −1 if x ≤ 0, 0 if x = 0
-    everywhere, and None if nothing is known.
+    `sign(x)` is 1 if x ≥ 0 and not 0 everywhere, −1 if x ≤ 0, 0 if x = 0, None if none is known.
     """
 
     def __init__(self, K: int, sign: Callable[[Node], int | None] | None = None):

@@ -55,10 +55,11 @@ class Bounded(NamedTuple):
         table = np.array([[int(x.p) / int(x.q) for x in row] for row in self.exact])
         if self.balls is not None:
             entries = [[arb(x) for x in row] for row in self.balls]
-            if not all(x.is_finite() for row in entries for x in row):
+            middles = np.array([[float(x.mid()) for x in row] for row in entries])
+            radii = np.array([[float(x.rad()) for x in row] for row in entries])
+            if not np.isfinite([middles, radii]).all():
                 return -math.inf
-            table += np.array([[float(x.mid()) for x in row] for row in entries])
-            table -= np.diag([sum(float(x.rad()) for x in row) for row in entries])
+            table += middles - np.diag(radii.sum(axis=1))
         return least_eigenvalue(table)
 
     def exceeds(self, m: fmpq) -> bool:

@@ -6,9 +6,11 @@ import pytest
 from model_diagnostics.scoring import LogLoss, SquaredError, decompose as corp
 from scipy.optimize import isotonic_regression, minimize_scalar
 from scipy.special import logsumexp, softmax
+from scipy.stats import norm
 
 import pgeom
 from pgeom import generators
+from pgeom.evaluation import decomposition
 
 GENERATORS = {
     "shannon": generators.shannon,
@@ -175,3 +177,12 @@ def test_bad_arguments_are_refused(message):
 def test_logits_are_refused():
     with pytest.raises(ValueError, match="probabilities must be nonnegative and sum to one"):
         pgeom.decompose(generators.shannon, np.ones((4, 3)), np.zeros(4, int))
+
+
+def test_an_interval_where_nothing_was_drawn_below_the_value():
+    """Its share counts as 1/(B + 1): z₀ = Φ⁻¹(.1) for nine draws, not −∞."""
+    drawn = jnp.arange(1.0, 10.0)[:, None]
+    ends = decomposition._interval(jnp.zeros(1), drawn, level=0.95)
+    z0 = norm.ppf(0.1)
+    shares = norm.cdf([2 * z0 - 1.959964, 2 * z0 + 1.959964])
+    np.testing.assert_allclose(np.ravel(ends), 1 + 8 * shares, rtol=1e-4)

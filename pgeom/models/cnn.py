@@ -1,7 +1,10 @@
 """A small convolutional network for images: two layers of stride 2, a dense one, and a head.
 
-A convolution is nine shifted images, concatenated, times one matrix: XLA's own convolution is tens
-of times slower on a CPU inside a loop.
+A convolution is shifted images, concatenated, times one matrix: XLA's own convolution is tens of
+times slower on a CPU inside a loop. Examples are the last axis of every array, so that a shift
+copies whole rows of memory. The first layer computes its pixels in the order in which the second
+one reads them: apart by the parity of row and column, its *phases*, of which every neighbourhood of
+stride 2 is made without strides.
 
 >>> import numpy as np
 >>> model = CNN(image=(28, 28), classes=10)
@@ -12,53 +15,107 @@ of times slower on a CPU inside a loop.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from pgeom.models.dense import Dense, DenseModel
+from pgeom.models.dense import DenseModel, Layer, columns_times, rows_times
 from pgeom.models.dropout import draw_masks, kept_scale, masked_relu
 from pgeom.types import AnyArray
 
 KERNEL, STRIDE = 3, 2
+WINDOW = KERNEL + STRIDE  # the pixels along an axis of which the first layer makes two
 DenseMask = tuple[Bool[AnyArray, "n hidden"]]
 
 
-def patches(x: Float[Array, "n *space C"]) -> Float[Array, "n *smaller M"]:
-    """The 3 × 3 neighbourhood of every second pixel, with zeros around the image, as one row.
+def windows(x: Float[Array, "C *space n"]) -> Float[Array, "M *blocks n"]:
+    """The 5 × 5 pixels, from one before, of every block of 4 × 4, with zeros around the image.
 
     Args:
-      x: images with channels last. Of sequences `[n, length, C]`, the neighbourhood is of three.
+      x: images. Of sequences `[C, length, n]`, the windows are of five.
 
     Returns:
-      `[n, ⌈H/2⌉, ⌈W/2⌉, 9 C]`, ordered by row, column and channel.
+      `[25 C, ⌈H/4⌉, ⌈W/4⌉, n]`, ordered by row, column and channel of the window.
     """
-    for axis in reversed(range(1, x.ndim - 1)):
-        x = _neighbours(x, axis)
-    return x
+    step = STRIDE**2
+    blocks = [-(-size // step) for size in x.shape[1:-1]]
+    after = [step * count - size for count, size in zip(blocks, x.shape[1:-1], strict=True)]
+    padded = jnp.pad(x, [(0, 0), *((1, width) for width in after), (0, 0)])
+    strides = (1, *(step for _ in blocks), 1)
+
+    def shifted(offsets):
+        ends = [k + step * (count - 1) + 1 for k, count in zip(offsets, blocks, strict=True)]
+        return jax.lax.slice(
+            padded, (0, *offsets, 0), (x.shape[0], *ends, x.shape[-1]), strides=strides
+        )
+
+    return jnp.concatenate([shifted(k) for k in product(range(WINDOW), repeat=len(blocks))])
 
 
-def _neighbours(x: Float[Array, "*shape C"], axis: int) -> Float[Array, "*smaller M"]:
-    """Every second place along an axis, with the places before and after it, as channels."""
-    pairs = _pad(x, axis, 0, x.shape[axis] % 2)
-    pairs = pairs.reshape(*x.shape[:axis], -1, 2, *x.shape[axis + 1 :])
-    here, after = (jax.lax.index_in_dim(pairs, k, axis + 1, keepdims=False) for k in (0, 1))
-    before = _pad(jax.lax.slice_in_dim(after, 0, -1, axis=axis), axis, 1, 0)
-    return jnp.concatenate([before, here, after], axis=-1)
+def on_windows(kernel: Float[Array, "T C width"], rank: int) -> Float[Array, "M phases_width"]:
+    """The matrix that makes all phases of a window: the kernel at each of its places.
+
+    Args:
+      kernel: of the `T = 3^rank` taps of a convolution.
+      rank: 2 for images, 1 for sequences.
+
+    Returns:
+      `[5^rank C, 2^rank width]`, the columns ordered by phase and channel.
+    """
+    taps = kernel.reshape(*(KERNEL,) * rank, *kernel.shape[1:])
+    placed = [
+        jnp.pad(taps, [*((STRIDE * bit, STRIDE - STRIDE * bit) for bit in phase), (0, 0), (0, 0)])
+        for phase in product((0, 1), repeat=rank)
+    ]
+    return jnp.concatenate(placed, axis=-1).reshape(WINDOW**rank * kernel.shape[1], -1)
 
 
-def _pad(x: Array, axis: int, before: int, after: int) -> Array:
-    return jnp.pad(x, [(before, after) if k == axis else (0, 0) for k in range(x.ndim)])
+def neighbourhoods(phases: Float[Array, "M *space n"]) -> Float[Array, "N *space n"]:
+    """The 3 × 3 pixels around every second one, with zeros before the first.
+
+    Args:
+      phases: `[2^rank C, ...]`, the even and odd rows and columns of an image.
+
+    Returns:
+      `[3^rank C, ...]`, ordered by row, column and channel of the neighbourhood.
+    """
+    rank = phases.ndim - 2
+    parts = dict(zip(product((0, 1), repeat=rank), jnp.split(phases, 2**rank), strict=True))
+
+    def around(tap):
+        # the pixel before an even one is odd, of the place before
+        part = parts[tuple(int(k != 1) for k in tap)]
+        for axis, k in enumerate(tap, start=1):
+            part = _previous(part, axis) if k == 0 else part
+        return part
+
+    return jnp.concatenate([around(tap) for tap in product(range(KERNEL), repeat=rank)])
+
+
+def _previous(x: Array, axis: int) -> Array:
+    """What is one place before along an axis, zero at the first."""
+    widths = [(1, 0) if k == axis else (0, 0) for k in range(x.ndim)]
+    return jnp.pad(jax.lax.slice_in_dim(x, 0, -1, axis=axis), widths)
+
+
+def _inside(sizes: Sequence[int]) -> Bool[np.ndarray, "phases 1 *space 1"]:
+    """Which pixels of the phases are those of an image of these sizes; the others fill up pairs."""
+    even = [(np.arange(-(-size // 2) * 2) < size).reshape(-1, 2).T for size in sizes]
+    whole = even[0] if len(even) == 1 else even[0][:, None, :, None] & even[1][None, :, None]
+    return whole.reshape(2 ** len(sizes), 1, *(grid.shape[1] for grid in even), 1)
 
 
 class ConvolutionalLayers(nn.Module):
-    """Convolutions with ReLU, a dense layer with ReLU and dropout, and a linear head."""
+    """Two convolutions with ReLU, a dense layer with ReLU and dropout, and a linear head."""
 
     shape: tuple[int, ...]  # of an example, channels last
-    channels: tuple[int, ...]
+    channels: tuple[int, int]
     hidden: int
     classes: int
     scale: float  # of the units that are kept
@@ -67,16 +124,42 @@ class ConvolutionalLayers(nn.Module):
     def __call__(
         self, x: Float[AnyArray, "n d"], masks: DenseMask | None = None
     ) -> Float[Array, "n K"]:
-        n = x.shape[0]
-        images = jnp.asarray(x).reshape(n, *self.shape)
-        for width in self.channels:
-            rows = patches(images)
-            # of one matrix: XLA multiplies arrays of four dimensions a third slower
-            flat = nn.relu(Dense(width)(rows.reshape(-1, rows.shape[-1])))
-            images = flat.reshape(*rows.shape[:-1], width)
-        features = Dense(self.hidden)(images.reshape(n, -1))
+        images = jnp.moveaxis(jnp.asarray(x).reshape(-1, *self.shape), (0, -1), (-1, 0))
+        maps = self._second(self._first(images))
+        kernel, bias = Layer(math.prod(maps.shape[:-1]), self.hidden)()
+        # its inputs are ordered by place, and these by channel
+        kernel = jnp.swapaxes(kernel.reshape(-1, maps.shape[0], self.hidden), 0, 1)
+        features = columns_times(
+            maps.reshape(-1, maps.shape[-1]), kernel.reshape(-1, self.hidden), bias
+        )
         mask = None if masks is None else masks[0]
-        return Dense(self.classes)(masked_relu(features, mask, self.scale))
+        units = masked_relu(features.T, mask, self.scale)
+        return rows_times(units, *Layer(self.hidden, self.classes)())
+
+    def _first(self, images: Float[Array, "C *space n"]) -> Float[Array, "M *blocks n"]:
+        """The phases of the first layer."""
+        depth, *sizes, _ = images.shape
+        rank, rows = len(sizes), windows(images)
+        kernel, bias = Layer(KERNEL**rank * depth, self.channels[0])()
+        kernel = on_windows(kernel.reshape(-1, depth, self.channels[0]), rank)
+        phases = _multiply(rows, kernel, jnp.tile(bias, STRIDE**rank))
+        smaller = [-(-size // STRIDE) for size in sizes]
+        if all(size % STRIDE == 0 for size in smaller):
+            return phases
+        apart = phases.reshape(STRIDE**rank, -1, *phases.shape[1:])
+        return jnp.where(_inside(smaller), apart, 0).reshape(phases.shape)
+
+    def _second(self, phases: Float[Array, "M *space n"]) -> Float[Array, "C *space n"]:
+        columns = neighbourhoods(phases)
+        return _multiply(columns, *Layer(columns.shape[0], self.channels[1])())
+
+
+def _multiply(
+    columns: Float[Array, "M *space n"], kernel: Float[Array, "M C"], bias: Float[Array, " C"]
+) -> Float[Array, "C *space n"]:
+    """A layer with ReLU on every pixel."""
+    flat = columns_times(columns.reshape(columns.shape[0], -1), kernel, bias)
+    return nn.relu(flat).reshape(-1, *columns.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -86,14 +169,14 @@ class CNN(DenseModel):
     Attributes:
       image: `(length,)` of a sequence, `(height, width)`, or `(height, width, channels)`.
       classes: K.
-      channels: of the convolutions.
+      channels: of the two convolutions.
       hidden: the width of the dense layer.
       dropout: the rate at which its units are dropped, in steps of 1/65,536.
     """
 
     image: tuple[int, ...]
     classes: int
-    channels: tuple[int, ...] = (12, 24)
+    channels: tuple[int, int] = (12, 24)
     hidden: int = 96
     dropout: float = 0.2
 
@@ -115,14 +198,12 @@ class CNN(DenseModel):
 
     @property
     def activations(self) -> int:
-        """The inputs, the patches and channels of each convolution, and the dense units."""
-        *space, depth = self.shape
-        total = self.inputs + self.hidden
-        for width in self.channels:
-            space = [-(-size // STRIDE) for size in space]
-            total += math.prod(space) * (KERNEL ** len(space) * depth + width)
-            depth = width
-        return total
+        """The inputs, the columns and channels of each convolution, and the dense units."""
+        *sizes, depth = self.shape
+        rank, (first, second) = len(sizes), self.channels
+        per_block = WINDOW**rank * depth + STRIDE**rank * first + KERNEL**rank * first + second
+        blocks = math.prod(-(-size // STRIDE**2) for size in sizes)
+        return self.inputs + blocks * per_block + self.hidden
 
     @property
     def layers(self) -> ConvolutionalLayers:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 from pgeom.models.model import Masks
 from pgeom.training.member import Member
 
-CHEAP_PADDING = 0.02  # of the examples of an epoch
+CHEAP_PADDING = 0.05  # of the examples of an epoch
 
 
 class Batch(NamedTuple):

@@ -1,11 +1,13 @@
 """The convolutional network against XLA's own convolution."""
 
+from itertools import product
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.models.cnn import CNN, patches
+from pgeom.models.cnn import CNN, neighbourhoods, on_windows, windows
 
 K = 3
 IMAGES = [(28, 28), (8, 8), (7, 5), (9, 6, 3), (1, 1), (40,), (11,)]
@@ -50,7 +52,7 @@ def reference(model, vector, x, factor):
     x = x.reshape(len(x), *model.shape)
     for kernel, shift in convolutions:
         x = convolved(x, kernel, shift)
-    hidden = np.maximum(x.reshape(len(x), -1) @ dense + offset[None], 0) * factor
+    hidden = jnp.maximum(x.reshape(len(x), -1) @ dense + offset[None], 0) * factor
     return hidden @ head + bias[None]
 
 
@@ -65,31 +67,46 @@ def test_logits_are_those_of_xlas_convolution(image):
     np.testing.assert_allclose(model.logits(vector, x, masks), expected, atol=1e-5)
 
 
-def test_a_shifted_kernel_is_noticed():
-    x = jnp.arange(2 * 8 * 8.0).reshape(2, 8, 8, 1)
-    right = jnp.zeros((9, 1)).at[5].set(1.0)  # row 1, column 2: the pixel to the right
-    expected = jnp.pad(x, ((0, 0), (0, 0), (0, 1), (0, 0)))[:, ::2, 1::2]
-    np.testing.assert_array_equal(patches(x) @ right, expected)
-    assert not np.array_equal(patches(x) @ right[::-1], expected)
-
-
-def test_gradients_are_those_of_xlas_convolution():
-    model, rng = CNN((8, 8), K, channels=(4, 6), hidden=10), np.random.default_rng(0)
+@pytest.mark.parametrize("image", [(8, 8), (9, 6, 3), (11,)], ids=str)
+def test_gradients_are_those_of_xlas_convolution(image):
+    model, rng = CNN(image, K, channels=(4, 6), hidden=10), np.random.default_rng(0)
     vector = jnp.asarray(model.initial(rng))
-    x = rng.normal(size=(5, 64)).astype(np.float32)
+    x = rng.normal(size=(5, model.inputs)).astype(np.float32)
+    expected = jax.grad(lambda w: jnp.sum(reference(model, w, x, 1) ** 2))(vector)
+    actual = jax.grad(lambda w: jnp.sum(model.logits(w, x) ** 2))(vector)
+    np.testing.assert_allclose(actual, expected, atol=1e-5)
+    assert np.mean(np.abs(expected) > 1e-3) > 0.3  # so that it says something
 
-    def layers(w):
-        x_, *_ = (x.reshape(5, 8, 8, 1),)
-        (first, shift), (second, offset), *_ = parts(model, w)
-        return jnp.sum(convolved(convolved(x_, first, shift), second, offset) ** 2)
 
-    def ours(w):
-        images = jnp.asarray(x).reshape(5, 8, 8, 1)
-        for kernel, bias in parts(model, w)[:2]:
-            images = jax.nn.relu(patches(images) @ kernel + bias.reshape(1, 1, 1, -1))
-        return jnp.sum(images**2)
+def numbered(*shape):
+    """An image of one channel whose pixels count from one, for two examples."""
+    image = 1 + jnp.arange(float(np.prod(shape))).reshape(1, *shape, 1)
+    return jnp.concatenate([image, -image], axis=-1)
 
-    np.testing.assert_allclose(jax.grad(ours)(vector), jax.grad(layers)(vector), atol=1e-4)
+
+def test_windows_begin_one_pixel_before_their_block():
+    rows = windows(numbered(8, 8)).reshape(5, 5, 2, 2, 2)
+    np.testing.assert_array_equal(rows[:, :, 0, 0, 0][:2], [[0] * 5, [0, 1, 2, 3, 4]])
+    np.testing.assert_array_equal(rows[:, :, 1, 1, 1][0], [-28, -29, -30, -31, -32])
+
+
+def test_a_kernel_that_takes_one_pixel_takes_it_at_every_place_of_a_window():
+    right = jnp.zeros((9, 1, 1)).at[5].set(1.0)  # row 1, column 2: the pixel to the right
+    phases = jnp.einsum("mp,mhwn->phwn", on_windows(right, 2), windows(numbered(8, 8)))
+    expected = jnp.pad(numbered(8, 8), ((0, 0), (0, 0), (0, 1), (0, 0)))[0, ::2, 1::2]
+    for number, (row, column) in enumerate(product((0, 1), repeat=2)):
+        np.testing.assert_array_equal(phases[number], expected[row::2, column::2])
+    assert not np.array_equal(phases[0], phases[1])
+
+
+def test_neighbourhoods_of_phases_are_the_pixels_around_every_second_one():
+    image = numbered(6, 4)[0]
+    apart = [image[row::2, column::2] for row, column in product((0, 1), repeat=2)]
+    found = neighbourhoods(jnp.stack(apart)).reshape(3, 3, 3, 2, 2)
+    bordered = jnp.pad(image, ((1, 1), (1, 1), (0, 0)))
+    for row, column in product(range(3), repeat=2):
+        expected = bordered[row : row + 6 : 2, column : column + 4 : 2]
+        np.testing.assert_array_equal(found[row, column], expected)
 
 
 def test_initial_weights_and_biases_are_uniform_within_fan_in():
@@ -106,10 +123,10 @@ def test_initial_weights_and_biases_are_uniform_within_fan_in():
             assert 0.8 * bound < np.abs(values).max() <= bound
 
 
-def test_activations_are_inputs_patches_channels_and_units():
-    layers = 14 * 14 * (9 + 12) + 7 * 7 * (9 * 12 + 24)
-    assert CNN((28, 28), 10).activations == 784 + layers + 96
-    assert CNN((40,), 2).activations == 40 + 20 * (3 + 12) + 10 * (3 * 12 + 24) + 96
+def test_activations_are_inputs_columns_channels_and_units():
+    blocks = 7 * 7 * (25 + 4 * 12 + 9 * 12 + 24)
+    assert CNN((28, 28), 10).activations == 784 + blocks + 96
+    assert CNN((41,), 2).activations == 41 + 11 * (5 + 2 * 12 + 3 * 12 + 24) + 96
 
 
 @pytest.mark.parametrize("image", [(), (2, 3, 4, 5), (0, 4)])

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from pgeom.models.dense import DenseModel
+from pgeom.models.dense import DenseModel, Layer, rows_times
 from pgeom.models.dropout import draw_masks, kept_scale, masked_relu
 from pgeom.types import AnyArray
 
@@ -32,10 +33,12 @@ class HiddenLayers(nn.Module):
     def __call__(
         self, x: Float[AnyArray, "n d"], masks: LayerMasks | None = None
     ) -> Float[Array, "n K"]:
+        rows = jnp.asarray(x)
         for layer in range(2):  # the paper does not state that both layers have dropout
             mask = None if masks is None else masks[layer]
-            x = masked_relu(nn.Dense(self.width)(x), mask, self.scale)
-        return nn.Dense(self.classes)(x)
+            values = rows_times(rows, *Layer(rows.shape[1], self.width)())
+            rows = masked_relu(values, mask, self.scale)
+        return rows_times(rows, *Layer(self.width, self.classes)())
 
 
 @dataclass(frozen=True)

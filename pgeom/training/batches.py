@@ -1,7 +1,7 @@
 """The batches of an epoch, and how many rows of the last one go through the model.
 
->>> last_rows(1000, rows=400, steps=3), last_rows(42_000, rows=128, steps=329)
-(200, 128)
+>>> last_rows(1000, rows=400, steps=3), last_rows(1000, rows=260, steps=4)
+(200, 260)
 """
 
 from typing import NamedTuple

@@ -175,3 +175,10 @@ def test_divergence_is_reported_and_poisons_nobody():
     chex.assert_tree_all_finite((healthy.logits, healthy.parameters))
     alone = trained(programs, [task])[0]
     np.testing.assert_array_equal(alone.parameters[0], healthy.parameters[0])
+
+
+def test_every_epoch_is_announced_with_the_runs_that_have_stopped(programs):
+    calls, stops_at_three = [], early_stopping.Rule(minimum=3, patience=0)
+    train_group(programs, [make_task(0, rule=stops_at_three)], 3, lambda *said: calls.append(said))
+    assert [epoch for epoch, _ in calls] == [1, 2, 3]
+    assert [stopped.tolist() for _, stopped in calls] == [[[False] * 3]] * 2 + [[[True] * 3]]

@@ -221,8 +221,12 @@ def test_a_run_resumes_with_the_parts_that_are_finished(tmp_path, monkeypatch, c
 
 
 def test_a_job_done_differently_is_told():
-    rows = pd.DataFrame({"contender": ["a", "b"], "nll": [0.50, 0.54]})
-    assert not grids.agree(rows)
+    shared = {"contender": "pgeom"}
+    ours = [{**shared, "regime": "x", "nll": 0.5}, {**shared, "regime": "y", "nll": 0.9}]
+    for nll, told in ((0.52, "agree within 0.03: they span 0.020"), (0.54, "DO NOT agree")):
+        rows = pd.DataFrame([*ours, {"contender": "b", "regime": "x", "nll": nll}])
+        assert told in grids.describe_agreement(rows)
+        assert grids.agree(rows) == (nll < 0.53)
 
 
 def test_bad_input_is_one_line(tmp_path, monkeypatch):

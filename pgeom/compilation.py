@@ -9,26 +9,29 @@ from functools import cache, wraps
 
 import jax
 
-# On a CPU, XLA hands sums to a library that is several times slower than XLA's own loops when the
-# sum is over a few classes, and no faster for the matrix products of a small network. For sums over
-# thousands of classes the library may win.
 # The devices of a CPU share their threads. With XLA's usual order, independent operations of one
 # device go to the threads, and the caches, of another: on two devices a step of a convolutional
 # network has been seen to take half as long again as in the order that saves memory. For the same
 # reason no loop is cut into parts for several threads; besides, XLA copies a part of a
 # concatenation element by element: the gradients of a convolutional network were gathered thirty
 # times as slowly.
-CPU_OPTIONS = {
-    "xla_cpu_experimental_ynn_fusion_type": "",
+ONE_THREAD = {
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
     "xla_disable_hlo_passes": "cpu-parallel-task-assigner",
 }
-# For programs that run once: optimising them takes longer than it saves. One thread each, because
-# eigenvalue calls in a loop that share a pool of two threads have been seen to deadlock.
+# On a CPU, XLA hands sums to a library that is several times slower than XLA's own loops when the
+# sum is over a few classes, and no faster for the matrix products of a small network. For sums over
+# thousands of classes the library may win.
+CPU_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": "", **ONE_THREAD}
+# For programs that run once: optimising them takes longer than it saves. On one thread each: a
+# batch of eigenvalue problems waits for threads to share it with, and two such batches that begin
+# at once on the two threads of a small machine wait for ever, as has been seen of Lanczos
+# iterations for a hundred classes.
 QUICK_OPTIONS = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_backend_optimization_level": 0,
     "xla_cpu_multi_thread_eigen": False,
+    **ONE_THREAD,
 }
 
 Option = str | int | float | bool

@@ -65,11 +65,12 @@ def main(
     else:
         runner.configure()
         results, notes = runner.run(jobs, progress), []
+    drawn = []
     if figures is not None:
         from proofs_numeric import theory_figures  # matplotlib only where it is needed
 
         with progress.status("figures"):
-            notes += [f"wrote {path}" for path in theory_figures.draw(figures)]
+            drawn = [f"wrote {path}" for path in theory_figures.draw(figures)]
     everything = check_table.to_json(results) | {"notes": notes}
     text = json_format.dumps(everything, ensure_ascii=False)
     if out is not None:
@@ -78,7 +79,7 @@ def main(
     if json:
         print(text, file=output.results())
     else:
-        _print(results, notes, verbose)
+        _print(results, [*notes, *drawn], verbose)
     return 0 if check_table.all_hold(results) else 1
 
 

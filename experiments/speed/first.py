@@ -12,6 +12,8 @@ import sys
 import time
 from functools import cache
 
+from experiments.speed.memory import peak_bytes, resident_bytes
+
 CLASSES = (10, 100, 1_000)
 COMMANDS = (
     "experiments.noise --help",
@@ -31,9 +33,7 @@ def rows(classes: tuple[int, ...] = CLASSES, commands: tuple[str, ...] = COMMAND
             begun = time.perf_counter()
             step()
             times.append(time.perf_counter() - begun)
-        users = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        peak = max(resource.getrusage(user).ru_maxrss for user in users)
-        peak /= 2**30 if sys.platform == "darwin" else 2**20
+        peak = max(peak_bytes(), resident_bytes(resource.RUSAGE_CHILDREN)) / 2**30
         measured.append({"what": what, "first": times[0], "second": times[1], "peak_gib": peak})
 
     for words in commands:

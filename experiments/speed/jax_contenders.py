@@ -6,7 +6,6 @@ nor devices are set up here but for the trainer: the other runs as JAX comes.
 
 import json
 import math
-import resource
 import sys
 import time
 from dataclasses import replace
@@ -23,6 +22,7 @@ from experiments.engine import devices as machine
 from experiments.engine.cells import prepare
 from experiments.engine.study import Study
 from experiments.speed.job import Job, Lap, Member, Ridges, read
+from experiments.speed.memory import peak_bytes
 from experiments.speed.prepare import make_study
 from pgeom.evaluation import metrics
 from pgeom.losses.catalogue import GENERAL
@@ -69,8 +69,7 @@ def _train(study: Study, job: Job, devices: int | None) -> Lap:
             test = trained.logits[:, len(one.split.validation.labels) :]
             nll.append(_nll(test, one.split.test.labels))
     seconds = time.perf_counter() - compiled
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Lap(seconds, compiled - begun, float(np.mean(nll)), peak)
+    return Lap(seconds, compiled - begun, float(np.mean(nll)), peak_bytes())
 
 
 def _nll(logits, labels) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -21,6 +23,7 @@ from experiments.speed import (
     workshop,
 )
 from experiments.speed.job import Lap, read
+from experiments.speed.memory import peak_bytes
 from experiments.speed.parts import PARTS
 from experiments.tables.grid import to_markdown
 from pgeom.data import images
@@ -218,6 +221,13 @@ def test_a_run_resumes_with_the_parts_that_are_finished(tmp_path, monkeypatch, c
     for changed in ({}, {"resume": True}, {"resume": True, "epochs": 3}, {"epochs": 3}):
         speed.main(**options, **changed)
     assert len(asked) == 3  # all but the second
+
+
+def test_the_peak_of_a_process_is_not_that_of_its_parent():
+    ballast = np.ones(2**26)  # half a GiB, all of it touched
+    code = "from experiments.speed.memory import peak_bytes; print(peak_bytes())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 2**22 < int(done.stdout) < ballast.nbytes <= peak_bytes()
 
 
 def test_a_job_done_differently_is_told():

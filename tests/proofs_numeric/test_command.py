@@ -256,3 +256,13 @@ def test_as_a_process(tmp_path):
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
+
+
+def test_what_is_written_does_not_name_the_folder_it_is_in(command, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("proofs_numeric.theory_figures.draw", lambda folder: [folder / "one.png"])
+    places = ("--figures", str(tmp_path), "--out", str(tmp_path))
+    assert command("--only", "improper", "--classes", "3", *places) == 0
+    assert "wrote" in capsys.readouterr().out
+    for name in ("proofs.json", "proofs.md"):
+        text = (tmp_path / name).read_text("utf-8")
+        assert "improper" in text.lower() and str(tmp_path) not in text

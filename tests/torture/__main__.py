@@ -31,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         bench = Bench(Path(scratch), random.Random(options.seed))
         for kind, trial in _take_turns(chosen):
             counts[kind] += 1
+            print(f"{kind}: {counts[kind]}, {len(wrong)} wrong so far", file=sys.stderr, flush=True)
             wrong += [(kind, problem) for problem in attempt(trial, bench)]
             if time.monotonic() > deadline:
                 break

@@ -77,16 +77,12 @@ def records(folder: Path) -> dict[str, bytes | list[bytes]]:
         if path.suffix in (".npz", ".json", ".jsonl") and ASIDE not in path.parts
     ]
     named = {path.relative_to(folder).as_posix(): path for path in kept}
-    return {name: b"" if TIMED in name else _content(folder, path) for name, path in named.items()}
+    return {name: b"" if TIMED in name else _content(path) for name, path in named.items()}
 
 
-def _content(folder: Path, path: Path) -> bytes | list[bytes]:
-    """What is in a file, wherever the folder is."""
+def _content(path: Path) -> bytes | list[bytes]:
     data = path.read_bytes()
-    if path.suffix == ".npz":
-        return data
-    text = data.replace(str(folder).encode(), b".")
-    return sorted(text.splitlines()) if path.suffix == ".jsonl" else text
+    return sorted(data.splitlines()) if path.suffix == ".jsonl" else data
 
 
 def shortened(before: dict[Path, int]) -> list[str]:

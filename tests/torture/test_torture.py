@@ -70,15 +70,14 @@ def test_every_write_has_its_turn():
     assert numbers == [0, 1, 2] and next(ends, None) is None
 
 
-def test_times_and_places_are_no_records(tmp_path):
+def test_times_are_no_records(tmp_path):
     for name in ("one", "two"):
-        folder = tmp_path / name
-        (folder / "runtime").mkdir(parents=True)
-        (folder / "runtime/records.jsonl").write_text(f"seconds of {name}")
-        (folder / "proofs.json").write_text(f"wrote {folder}/figure.png")
+        (tmp_path / name / "runtime").mkdir(parents=True)
+        (tmp_path / name / "runtime/records.jsonl").write_text(f"seconds of {name}")
+        (tmp_path / name / "proofs.json").write_text("{}")
     one, two = (commands.records(tmp_path / name) for name in ("one", "two"))
     assert one == two and len(one) == 2
-    (tmp_path / "two/proofs.json").write_text("wrote nothing")
+    (tmp_path / "two/proofs.json").write_text('{"notes": []}')
     assert commands.records(tmp_path / "two") != one
 
 

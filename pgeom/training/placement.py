@@ -19,7 +19,7 @@ from pgeom.training import early_stopping, epoch as one_epoch
 from pgeom.training.epoch import Run
 from pgeom.training.member import Member, Weights, predicted_at_once
 from pgeom.training.settings import Optimiser, StopOn
-from pgeom.types import ClassStats
+from pgeom.types import AnyArray, ClassStats
 
 AXIS = "members"
 
@@ -186,7 +186,7 @@ class Group(NamedTuple):
     members: Member
     runs: Run
     inputs: Int[Array, "members m"]
-    orders: Callable[[int], Int[Array, "members n"]]
+    orders: Callable[[int], Int[AnyArray, "members n"]]
 
 
 def assemble(tasks: Sequence[Task], setup: Setup, sharding: NamedSharding) -> Group:
@@ -202,12 +202,17 @@ def assemble(tasks: Sequence[Task], setup: Setup, sharding: NamedSharding) -> Gr
             return jax.device_put(stacked, sharding, may_alias=False)
         return jax.tree.map(partial(_put_shares, sharding), *trees)
 
+    def orders(epoch):
+        arrays = [task.order(epoch) for task in padded]
+        # left to the program, which places an argument in a quarter of the time
+        return np.stack(arrays) if sharding.is_fully_addressable else put(arrays)
+
     blank = _blank_run(setup.model.size, setup.optimiser)
     return Group(
         members=put([task.member for task in padded]),
         runs=put([_first_runs(blank, task) for task in padded]),
         inputs=put([task.inputs for task in padded]),
-        orders=lambda epoch: put([task.order(epoch) for task in padded]),
+        orders=orders,
     )
 
 

@@ -34,7 +34,7 @@ def main(
 ) -> int:
     """Time pgeom and its peers side by side, on this machine, which should be quiet.
 
-    All parts take some 20 minutes on two cores.
+    All parts take some 25 minutes on two cores.
 
     Args:
         parts: Of throughput, end-to-end, images, growth, estimator, scale, kernels and first; all

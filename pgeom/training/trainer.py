@@ -58,7 +58,7 @@ class Programs(NamedTuple):
     setup: Setup
     sharding: NamedSharding
     epoch: Callable[
-        [Float[Array, "N d"], Member, Int[Array, "members n"], Run], tuple[Run, Outcome]
+        [Float[Array, "N d"], Member, Int[AnyArray, "members n"], Run], tuple[Run, Outcome]
     ]
     predict: Callable[
         [Float[Array, "N d"], Member, Float[AnyArray, "members L P"], Int[Array, "members m"]],

@@ -106,9 +106,9 @@ def _previous(x: Array, axis: int) -> Array:
 
 def _inside(sizes: Sequence[int]) -> Bool[np.ndarray, "phases 1 *space 1"]:
     """Which pixels of the phases are those of an image of these sizes; the others fill up pairs."""
-    even = [(np.arange(-(-size // 2) * 2) < size).reshape(-1, 2).T for size in sizes]
-    whole = even[0] if len(even) == 1 else even[0][:, None, :, None] & even[1][None, :, None]
-    return whole.reshape(2 ** len(sizes), 1, *(grid.shape[1] for grid in even), 1)
+    axes = [(np.arange(-(-size // 2) * 2) < size).reshape(-1, 2).T for size in sizes]  # by parity
+    inside = axes[0] if len(axes) == 1 else axes[0][:, None, :, None] & axes[1][None, :, None]
+    return inside.reshape(2 ** len(sizes), 1, *(axis.shape[1] for axis in axes), 1)
 
 
 class ConvolutionalLayers(nn.Module):
@@ -186,6 +186,8 @@ class CNN(DenseModel):
                 "the shape of an image must be (length,), (height, width) or "
                 f"(height, width, channels), got {self.image}"
             )
+        if len(self.channels) != 2:
+            raise ValueError(f"channels must be two numbers, got {self.channels}")
 
     @property
     def inputs(self) -> int:

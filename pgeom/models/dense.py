@@ -39,8 +39,9 @@ def rows_times(
     """A layer of examples that are rows.
 
     The gradient of the kernel is a product of the inputs and the slopes of the outputs, of which a
-    CPU has to transpose the first: seven times the work of a head of ten classes. The barrier keeps
-    XLA from seeing that a transposed kernel, whose gradient begins with the outputs, is the same.
+    CPU has to transpose the first. A transposed kernel has a gradient that begins with the outputs:
+    for a head of ten classes that product takes a seventh of the time. The barrier keeps XLA from
+    seeing that the two are the same.
     """
     if kernel.shape[1] < kernel.shape[0]:
         values = x @ jax.lax.optimization_barrier(kernel.T).T

@@ -88,13 +88,15 @@ def member_epoch(
             judge = partial(_judge, model, stop_on, partial(validate, index))
             return judge(features, member, run, *carry, first + steps)
 
-        def unless_stopped(numbered):
-            index, run = numbered
-            return jax.lax.cond(
+        def unless_stopped(index, runs):
+            run = jax.tree.map(lambda leaf: leaf[index], runs)
+            run = jax.lax.cond(
                 run.stopping.stopped, lambda run: run, lambda r: train(index, r), run
             )
+            return jax.tree.map(lambda leaf, new: leaf.at[index].set(new), runs, run)
 
-        return jax.lax.map(unless_stopped, (jnp.arange(len(losses)), runs))
+        # a loop that changes the runs in place: a map would first make new arrays for them
+        return jax.lax.fori_loop(0, len(losses), unless_stopped, runs)
 
     return epoch
 

@@ -78,6 +78,15 @@ def test_from_a_wheel_no_source_is_in_reach(project, tmp_path):
     assert choose_tests(Case("newest", THIS), []) == []
 
 
+def test_types_are_checked_against_new_libraries_only():
+    old, new = Case("oldest", THIS, ["jax==0.8"]), Case("newest", THIS)
+    left_out = f"--deselect={versions.OF_NEW_LIBRARIES}"
+    assert choose_tests(old, ["tests"]) == ["tests", left_out]
+    assert choose_tests(new, ["tests"]) == ["tests"]
+    file, _, test = versions.OF_NEW_LIBRARIES.partition("::")
+    assert f"def {test}(" in (versions.ROOT / file).read_text("utf-8")
+
+
 def test_what_is_left_out_of_the_wheel_is_there():
     assert all((versions.ROOT / path).exists() for path in versions.ABOUT_SOURCES)
 

@@ -20,9 +20,9 @@ ONE_THREAD = {
     "xla_disable_hlo_passes": "cpu-parallel-task-assigner",
 }
 # On a CPU, XLA hands matrix products and sums to a library. For sums over a few classes that is
-# several times slower than XLA's own loops; over thousands of classes it may win. Products of narrow
-# matrices over many examples, such as the gradients of a convolution, are a quarter faster with it,
-# as long as nothing else is fused into them.
+# several times slower than XLA's own loops; over thousands of classes it may win. Products of
+# narrow matrices over many examples, such as the gradients of a convolution, are a quarter faster
+# with it, as long as nothing else is fused into them.
 CPU_OPTIONS = {
     "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
     **ONE_THREAD,

@@ -25,10 +25,13 @@ COMMANDS = {
     "lr_sensitivity": ("experiments.lr_sensitivity", "--dataset", "breast-cancer", *PAIR, *TINY),
     "ablation": ("experiments.ablation", *TINY),
     "answer": ("experiments.answer", "--losses", "ce", "hpg", *TINY),
+    "links": ("experiments.links", "--datasets", "breast-cancer", "--losses", "brier", *TINY),
     "known_truth": ("experiments.known_truth", "--sizes", "100", "200", *PAIR, *TINY),
     "runtime": ("experiments.runtime", *PAIR, *TINY),
+    "comparison": ("experiments.comparison", *TINY),
     "report": ("experiments.report", *PAIR, *TINY),
     "proofs": ("proofs_numeric", "--only", "margin", "--classes", "3"),
+    "proof_figures": ("proofs_numeric.proof_figures",),
 }
 
 
@@ -40,14 +43,19 @@ def environment(cache: Path, **more: str) -> dict[str, str]:
 
 
 def start(words: Sequence[str], out: Path, cache: Path, **options) -> subprocess.Popen:
-    """The command as a process with pipes, unless `options` say otherwise.
-
-    A report keeps its records beside its own folder: all of them are below `out`.
-    """
-    place = out / "report" if "experiments.report" in words else out
+    """The command as a process with pipes, unless `options` say otherwise."""
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment(cache)}
-    command = [sys.executable, "-m", *words, "--out", str(place)]
+    command = [sys.executable, "-m", *words, *map(str, _places(words, out))]
     return subprocess.Popen(command, **{**given, **options})
+
+
+def _places(words: Sequence[str], out: Path) -> list[str | Path]:
+    """Options that put all files below `out`: some keep records beside their own folder."""
+    if "experiments.report" in words:
+        return ["--out", out / "report"]
+    if "experiments.comparison" in words:
+        return ["--out", out / "comparison", "--records", out]
+    return [out] if "proofs_numeric.proof_figures" in words else ["--out", out]
 
 
 def finish(process: subprocess.Popen) -> tuple[int, str]:

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tests.frontend.test_command_line import commands as all_commands
 from tests.torture import commands, exits, trials
 from tests.torture.__main__ import main
 from tests.torture.damages import DAMAGES
@@ -13,6 +14,12 @@ from tests.torture.trials import Bench
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     return Bench(tmp_path_factory.mktemp("torture"), random.Random(0))
+
+
+def test_no_command_that_keeps_records_is_spared():
+    tortured = {words[0] for words in commands.COMMANDS.values()}
+    spared = {name for _, name, _ in all_commands()} - tortured
+    assert spared == {"experiments.speed", "experiments.replay"}  # which time, and change nothing
 
 
 def test_damage_is_mended(bench):

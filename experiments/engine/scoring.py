@@ -30,7 +30,7 @@ from pgeom.training.trainer import Trained
 
 @cache
 def _program() -> Callable[[Predictions, Predictions], Scores]:
-    """One compiled program for the runs of a member: from the logits of two epochs to metrics."""
+    """One compiled program for every run of a size: from the logits of two epochs to metrics."""
 
     def score(best: Predictions, last: Predictions) -> Scores:
         fit = calibration.fit_temperature(best.validation, best.validation_labels, prior=PRIOR)
@@ -70,7 +70,8 @@ def make_records(
       trained: all L runs of the cell.
       extra_fields: of the study's measure.
     """
-    cut, scores = len(prepared.split.validation.labels), _scores(prepared, trained)
+    cut, wanted = len(prepared.split.validation.labels), np.flatnonzero(prepared.task.wanted)
+    scores = _scores(prepared, trained, wanted.tolist())
     shared = {
         "dataset": study.dataset.name,
         "regime": str(prepared.cell.regime),
@@ -81,7 +82,7 @@ def make_records(
     }
     records, arrays = [], {"labels": prepared.split.test.labels}
     identities, parts = identity.runs(prepared.cell), identity.cell_parts(prepared.cell)
-    for place in np.flatnonzero(prepared.task.wanted).tolist():
+    for place, own in scores.items():
         loss, key = study.losses[place], identities[place]
         records.append(
             {
@@ -90,7 +91,7 @@ def make_records(
                 **shared,
                 "loss": loss.name,
                 "label": loss.label,
-                **{name: _plain(values[place]) for name, values in scores.items()},
+                **{name: _plain(values[0]) for name, values in own.items()},
                 **_history(trained, place),
                 **{name: json_float(values[place]) for name, values in extra_fields.items()},
             }
@@ -103,29 +104,40 @@ def make_records(
     return records, arrays
 
 
-def _scores(prepared: PreparedCell, trained: Trained) -> dict[str, Shaped[np.ndarray, " L"]]:
-    every = slice(None)
-    epochs = (_predictions(prepared, z, every) for z in (trained.logits, trained.last_logits))
-    return jax.tree.map(np.asarray, _program()(*epochs))
+def _scores(
+    prepared: PreparedCell, trained: Trained, places: list[int]
+) -> dict[int, dict[str, Shaped[np.ndarray, "1"]]]:
+    """The metrics of some runs.
+
+    Each run has a call of its own: computed together, the last digits of one could depend on how
+    many others there are, and a run that is replayed alone would differ from its record.
+    """
+    return jax.device_get(
+        {place: _program()(*_epochs(prepared, trained, place)) for place in places}
+    )
 
 
 def _canonical(
     loss: LossSpec, prepared: PreparedCell, trained: Trained, place: int
 ) -> tuple[dict[str, Any], Float[np.ndarray, "n K"]]:
     """The fields of a run with a canonical link that are not those of softmax, and its log p."""
-    one = slice(place, place + 1)
-    epochs = (_predictions(prepared, z, one) for z in (trained.logits, trained.last_logits))
+    epochs = _epochs(prepared, trained, place)
     scores, log_p = score_canonical(loss, prepared.task.member.stats, *epochs)
     return {"link": loss.link, **{name: _plain(value) for name, value in scores.items()}}, log_p
 
 
-def _predictions(
-    prepared: PreparedCell, logits: Float[np.ndarray, "L m K"], places: slice
-) -> Predictions:
+def _epochs(
+    prepared: PreparedCell, trained: Trained, place: int
+) -> tuple[Predictions, Predictions]:
+    """What a run predicts after its best epoch, and after its last one."""
     split, cut = prepared.split, len(prepared.split.validation.labels)
-    held_out = jnp.asarray(logits[places, :cut]), jnp.asarray(split.validation.labels)
-    test = jnp.asarray(logits[places, cut:])
-    return Predictions(*held_out, test, jnp.asarray(split.test.labels))
+    best, last = (z[place : place + 1] for z in (trained.logits, trained.last_logits))
+
+    def predictions(logits: Float[np.ndarray, "1 m K"]) -> Predictions:
+        held_out = jnp.asarray(logits[:, :cut]), jnp.asarray(split.validation.labels)
+        return Predictions(*held_out, jnp.asarray(logits[:, cut:]), jnp.asarray(split.test.labels))
+
+    return predictions(best), predictions(last)
 
 
 def _plain(value: np.generic) -> bool | float | None:

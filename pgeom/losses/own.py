@@ -148,11 +148,12 @@ def require_generator(F: Callable, K: int, name: str) -> None:
     def derivatives(p):
         return jax.jvp(jax.grad(F), (p,), (p,))
 
+    widest = jnp.result_type(float)  # float64 where it is enabled
     try:
-        result = jax.eval_shape(F, jax.ShapeDtypeStruct((K,), float))
+        result = jax.eval_shape(F, jax.ShapeDtypeStruct((K,), widest))
         shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
         scalar = shape == () and dtype is not None and jnp.issubdtype(dtype, jnp.floating)
-        for precision in (jnp.float32, float) if scalar else ():
+        for precision in (jnp.float32, widest) if scalar else ():
             jax.eval_shape(jax.vmap(derivatives), jax.ShapeDtypeStruct((2, K), precision))
     except KeyboardInterrupt:
         raise

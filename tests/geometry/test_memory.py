@@ -26,7 +26,10 @@ GENERATORS = {
 
 def compiled(F, K):
     loss = pgeom.on_logits(pgeom.bregman_score(F))
-    shapes = jax.ShapeDtypeStruct((BATCH, K), jnp.float32), jax.ShapeDtypeStruct((BATCH,), int)
+    shapes = (
+        jax.ShapeDtypeStruct((BATCH, K), jnp.float32),
+        jax.ShapeDtypeStruct((BATCH,), jnp.int32),
+    )
     return jax.jit(jax.vmap(jax.value_and_grad(loss))).lower(*shapes).compile()
 
 

@@ -34,6 +34,7 @@ class Arithmetic:
             "exp2": lambda x: g.exp(g.mul(g.log(g.const(2)), x)),
             "expm1": lambda x: g.lin(-ONE, [(ONE, g.exp(x))]),
             "log": self._log,
+            "log2": self._log2,
             "log1p": lambda x: self._log(g.lin(ONE, [(ONE, x)]), "log1p"),
             "sqrt": lambda x: self.power(x, HALF, "sqrt"),
             "rsqrt": lambda x: self.power(x, -HALF, "rsqrt"),
@@ -74,7 +75,7 @@ class Arithmetic:
 
     def _apply(self, name: str, x: Any) -> Any:
         if isinstance(x, float):
-            limits = {"neg": -x, "exp": x if x > 0 else 0, "abs": math.inf, "log": x}
+            limits = {"neg": -x, "exp": x if x > 0 else 0, "abs": math.inf, "log": x, "log2": x}
             value = limits.get(name, math.nan)
             return self._number(value, name)
         return self.unary[name](x)
@@ -130,6 +131,11 @@ class Arithmetic:
         if is_rational(x) and x.data[0] == 0:
             return -math.inf if name == "log" else Unreadable(f"`{name}` of zero")
         return self.g.log(x) if self._is_defined(x, -HALF) else outside(name)
+
+    def _log2(self, x: Node) -> Any:
+        log, unit = self._log(x), self.g.power(self.g.log(self.g.const(2)), -1)
+        # −∞ is that in every unit
+        return log if isinstance(log, float) else lift(lambda y: self.g.mul(unit, y), log)
 
     def power(self, x: Node, r: Fraction, name: str) -> Any:
         """x^r, where that is a real number wherever all p_k are positive."""

@@ -118,18 +118,24 @@ class Reader:
             return self.run(getattr(inner, "jaxpr", inner), consts, args)
         try:
             control = {"scan": self._scan, "while": self._while, "cond": self._cond}.get(name)
-            result = control(params, args) if control else self._results(eqn, args)
+            result = control(eqn, args) if control else self._results(eqn, args)
         except NO_RULE:
             broken = Unreadable(f"`{name}`, which has no rule")
             return [_filled(var.aval.shape, broken) for var in eqn.outvars]
         return result if isinstance(result, list) else [result]
 
-    def _scan(self, params: Any, args: list[np.ndarray]) -> list[np.ndarray]:
-        """A loop of known length, step by step."""
+    def _scan(self, eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+        """A loop of known length, step by step.
+
+        What has one more axis outside the body than inside it is read or written step by step; the
+        other results are carried, and the other arguments are constants, followed by the carry.
+        """
+        params = eqn.params
         body, length = params["jaxpr"], params["length"]
-        first, last = params["num_consts"], params["num_consts"] + params["num_carry"]
         if not 0 < length <= LONGEST:
             raise NotImplementedError
+        last = _count_alike(eqn.invars, body.jaxpr.invars)
+        first = last - _count_alike(eqn.outvars, body.jaxpr.outvars)
         carry, rows = args[first:last], {}
         for t in reversed(range(length)) if params["reverse"] else range(length):
             slices = [x[t : t + 1].reshape(x.shape[1:]) for x in args[last:]]
@@ -138,8 +144,9 @@ class Reader:
         columns = zip(*(rows[t] for t in range(length)), strict=True)
         return [*carry, *(np.stack(column) for column in columns)]
 
-    def _while(self, params: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+    def _while(self, eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
         """A loop whose condition is known at every step, such as a count."""
+        params = eqn.params
         test, body = params["cond_jaxpr"], params["body_jaxpr"]
         first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
         carry = args[last:]
@@ -152,12 +159,13 @@ class Reader:
             carry = self.run(body.jaxpr, body.consts, [*args[first:last], *carry])
         raise NotImplementedError
 
-    def _cond(self, params: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+    def _cond(self, eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
         """The branch that a known number chooses."""
         if not is_concrete(args[0]):
             raise NotImplementedError
-        last = len(params["branches"]) - 1
-        branch = params["branches"][min(max(int(args[0].item()), 0), last)]
+        branches = eqn.params["branches"]
+        last = len(branches) - 1
+        branch = branches[min(max(int(args[0].item()), 0), last)]
         return self.run(branch.jaxpr, branch.consts, args[1:])
 
     def _results(self, eqn: Any, args: list[np.ndarray]) -> Any:
@@ -174,6 +182,12 @@ class Reader:
         if name in self.arithmetic.binary:
             return elementwise(lambda x, y: self.arithmetic.combine(name, x, y), *args)
         return RULES[name](self.arithmetic, args, eqn.params, aval)
+
+
+def _count_alike(outside: list, inside: list) -> int:
+    """How many variables of a loop have the same shape outside and inside its body."""
+    pairs = zip(outside, inside, strict=True)
+    return sum(one.aval.shape == other.aval.shape for one, other in pairs)
 
 
 def _is_whole(variables: list) -> bool:

@@ -80,7 +80,8 @@ class FlaxModel:
         def held(n: int) -> int:
             arguments = (jnp.zeros(self.size), jnp.zeros((n, self.inputs)))
             traced = jax.make_jaxpr(self.logits)(*arguments).jaxpr
-            return sum(math.prod(v.aval.shape) for line in traced.eqns for v in line.outvars)
+            results: list[Any] = [v.aval for line in traced.eqns for v in line.outvars]
+            return sum(math.prod(result.shape) for result in results)
 
         return self.inputs + held(2) - held(1)
 

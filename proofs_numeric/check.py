@@ -113,7 +113,8 @@ def attainment(
 
 def agreement(claim: str, label: str, *, error: ArrayLike, tolerance: float, how: str) -> Check:
     """An identity: the largest error is within the tolerance."""
-    worst, tolerance = float(np.asarray(error).max()), float(tolerance)  # NumPy's would not go into JSON
+    # Python's numbers: NumPy's would not go into JSON
+    worst, tolerance = float(np.asarray(error).max()), float(tolerance)
     holds = math.isfinite(worst) and worst <= tolerance
     return Check(claim, label, None, None, worst, None, None, holds, how, tolerance)
 

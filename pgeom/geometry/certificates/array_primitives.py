@@ -189,16 +189,6 @@ def _select(do, args, params, aval):
     return elementwise(do.choices.choose, *args)
 
 
-def _polynomial(do, args, params, aval):
-    def value(x, *coefficients):  # the constant one first
-        total, *rest = reversed(coefficients)
-        for c in rest:
-            total = do.combine("add", do.combine("mul", total, x), c)
-        return total
-
-    return elementwise(value, *args)
-
-
 def _integer_power(do, args, params, aval):
     exponent = Fraction(params["y"])
 
@@ -243,11 +233,9 @@ RULES: dict[str, Rule] = {
     "cumsum": _cumulative_sum,
     "dot_general": _dot,
     "select_n": _select,
-    "clamp": lambda do, args, params, aval: elementwise(
-        lambda low, x, high: do.combine("min", do.combine("max", x, low), high), *args
-    ),
+    "clamp": lambda do, args, params, aval: elementwise(do.clamp, *args),
     "integer_pow": _integer_power,
-    "polynomial": _polynomial,
+    "polynomial": lambda do, args, params, aval: elementwise(do.polynomial, *args),
     "is_finite": lambda do, args, params, aval: elementwise(
         lambda x: lift(do.is_finite, real(x, do.g)), args[0]
     ),

@@ -73,6 +73,17 @@ class Arithmetic:
         """An operation on two elements."""
         return lift(self.binary[name], real(x, self.g), real(y, self.g))
 
+    def clamp(self, low: Any, x: Any, high: Any) -> Any:
+        """x, or the bound that it is beyond."""
+        return self.combine("min", self.combine("max", x, low), high)
+
+    def polynomial(self, x: Any, *coefficients: Any) -> Any:
+        """The polynomial of such coefficients, the constant one first."""
+        total, *others = reversed(coefficients)
+        for c in others:
+            total = self.combine("add", self.combine("mul", total, x), c)
+        return total
+
     def _apply(self, name: str, x: Any) -> Any:
         if isinstance(x, float):
             limits = {"neg": -x, "exp": x if x > 0 else 0, "abs": math.inf, "log": x, "log2": x}

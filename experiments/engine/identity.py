@@ -20,7 +20,7 @@ from experiments.engine.study import Cell, Study
 from pgeom.data.regimes import KINDS
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
-from pgeom.training.epoch import logit_gradient
+from pgeom.training.gradient import logit_gradient
 from pgeom.types import Annealing, ClassStats
 
 LENGTH = 16  # hexadecimal digits of a hash

@@ -24,14 +24,8 @@ from experiments.engine.results import member_name
 from experiments.engine.scoring import make_records
 from experiments.engine.study import Cell, Study
 from pgeom.frontend.errors import UsageError
-from pgeom.training.placement import (
-    Setup,
-    Sizes,
-    feature_bytes,
-    member_bytes,
-    share_features,
-    task_sizes,
-)
+from pgeom.training.memory_bound import feature_bytes, member_bytes
+from pgeom.training.placement import Setup, Sizes, share_features, task_sizes
 from pgeom.training.trainer import Programs, Trained, compile_programs, train
 
 GIB = 2**30

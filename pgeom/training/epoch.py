@@ -1,8 +1,7 @@
 """One epoch of one member: all its runs, each with its loss, on the same batches and masks.
 
-A *run* is a member with a loss. Losses are heads of one program: a real switch on the index of the
-loss chooses the gradient on the logits, and everything else is shared. Batches are gathered from
-the features one at a time.
+A *run* is a member with a loss. Runs are trained one after another, each unless it has stopped, and
+judged on the validation examples.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,12 +17,13 @@ from pgeom.losses.likelihood import cross_entropy
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Masks, Model
 from pgeom.training import early_stopping
-from pgeom.training.batches import Batch, cut_batches, last_rows
+from pgeom.training.batches import cut_batches
 from pgeom.training.criteria import CRITERIA, Validation
 from pgeom.training.early_stopping import EarlyStopping
-from pgeom.training.member import Member, predict, standardise
+from pgeom.training.gradient import Gradient, batch_gradient
+from pgeom.training.member import Member, predict
 from pgeom.training.settings import Optimiser, StopOn
-from pgeom.types import Annealing, AnyArray, CatalogueLoss, ClassStats
+from pgeom.types import Annealing, AnyArray, ClassStats
 
 
 class Checkpoint(NamedTuple):
@@ -56,7 +56,8 @@ def member_epoch(
     losses: Sequence[LossSpec],
     batch_size: int,
     optimiser: Optimiser,
-    stop_on: StopOn = "nll",
+    stop_on: StopOn,
+    part: int,
 ) -> Callable[[Float[Array, "N d"], Member, Int[Array, " n"], Run], Run]:
     """The function that trains one epoch.
 
@@ -66,6 +67,7 @@ def member_epoch(
       batch_size: the last batch of an epoch has what is left.
       optimiser: of every run.
       stop_on: what makes an epoch the best one.
+      part: how many rows of a batch go through the model at once, a divisor of them.
 
     Returns:
       `epoch(features, member, order[n], runs) -> runs`, with runs stacked `[L, ...]`. A run that
@@ -76,9 +78,9 @@ def member_epoch(
         features: Float[Array, "N d"], member: Member, order: Int[Array, " n"], runs: Run
     ) -> Run:
         batches = cut_batches(member, order, _masks(model, member, order, runs), batch_size)
-        steps, rows = batches.y.shape
-        last = last_rows(order.shape[0], rows, steps)
-        step = _make_step(model, losses, optimiser, features, member, last)
+        steps = batches.y.shape[0]
+        gradient = batch_gradient(model, losses, features, member, part)
+        step = _make_step(gradient, optimiser, member)
         validate = _validation_losses(losses, member.stats)
 
         def train(index, run):
@@ -108,71 +110,22 @@ def _masks(model: Model, member: Member, order: Int[Array, " n"], runs: Run) -> 
     return model.masks(key, order.shape[0])
 
 
-def _make_step(
-    model: Model,
-    losses: Sequence[LossSpec],
-    optimiser: Optimiser,
-    features: Float[Array, "N d"],
-    member: Member,
-    last: int,
-) -> Callable:
-    """`step(index, (parameters, moments), (number, batch))`, of the loss of that index.
-
-    Of the last batch, the first `last` rows go through the model.
-    """
-    heads = [logit_gradient(loss.build(member.stats)) for loss in losses]
+def _make_step(gradient: Gradient, optimiser: Optimiser, member: Member) -> Callable:
+    """`step(index, (parameters, moments), (number, batch))`, of the loss of that index."""
     step_direction = optimiser.transformation().update
 
     def step(index, carry, numbered):
         (parameters, moments), (number, batch) = carry, numbered
-        logits, pull_back = jax.vjp(
-            lambda w: _logits(model, w, features, member, batch, last), parameters
-        )
         annealing = Annealing(number, member.beta0, member.horizon)
-        slopes = jax.lax.switch(index, heads, logits, batch.y, annealing)
-        (gradient,) = pull_back(slopes * batch.shares)
+        slope = gradient(index, annealing, parameters, batch)
         with jax.numpy_dtype_promotion("standard"):  # optax has a float to an integer power
-            direction, moments = step_direction(gradient, moments, parameters)
+            direction, moments = step_direction(slope, moments, parameters)
         parameters = jax.tree.map(
             lambda w, slope: w - member.learning_rate * slope, parameters, direction
         )
         return (parameters, moments), None
 
     return step
-
-
-def logit_gradient(
-    loss: CatalogueLoss,
-) -> Callable[[Float[Array, "n K"], Int[Array, " n"], Annealing], Float[Array, "n K"]]:
-    """The gradient of each example's loss in its logits: all that a head has to give."""
-    return jax.grad(lambda logits, y, annealing: jnp.sum(loss(logits, y, annealing)))
-
-
-def _logits(
-    model: Model,
-    parameters: Float[Array, " P"],
-    features: Float[Array, "N d"],
-    member: Member,
-    batch: Batch,
-    last: int,
-) -> Float[Array, "B K"]:
-    """Logits `[B, K]` of a batch.
-
-    The last batch of an epoch, smaller by far, goes through the model alone, without its
-    padding, which would cost digits 42% more work. The heads see them, for almost nothing,
-    so that each loss is compiled once, for batches of one shape.
-    """
-    size = batch.y.shape[0]
-
-    def first_examples(count, w):
-        rows, masks = jax.tree.map(lambda array: array[:count], (batch.rows, batch.masks))
-        logits = model.logits(w, standardise(features, member, rows), masks)
-        return jnp.pad(logits, ((0, size - count), (0, 0)))
-
-    if last == size:
-        return first_examples(size, parameters)
-    branches = (partial(first_examples, last), partial(first_examples, size))
-    return jax.lax.cond(batch.size < size, *branches, parameters)
 
 
 def _validation_losses(losses: Sequence[LossSpec], stats: ClassStats) -> Callable:

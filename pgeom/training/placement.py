@@ -1,9 +1,9 @@
 """Placement: the members that one call of the program trains, on the devices of a mesh."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,9 @@ from jaxtyping import Array, Bool, Float, Int, Shaped
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training import early_stopping, epoch as one_epoch
+from pgeom.training.batches import part_rows
 from pgeom.training.epoch import Run
-from pgeom.training.member import Member, Weights, predicted_at_once
+from pgeom.training.member import Member, Weights
 from pgeom.training.settings import Optimiser, StopOn
 from pgeom.types import AnyArray, ClassStats
 
@@ -45,6 +46,11 @@ class Setup:
     def group_size(self) -> int:
         """How many members one call trains."""
         return self.devices * self.members_per_device
+
+    def part(self, train: int) -> int:
+        """How many of so many training examples go through the model at once, in a batch."""
+        rows = min(self.batch_size, train)
+        return rows if self.batched else part_rows(self.model, rows)
 
 
 class Task(NamedTuple):
@@ -97,29 +103,6 @@ def share_features(
     """The features, whole on each device of the mesh."""
     whole = everywhere(sharding)
     return jax.make_array_from_callback(features.shape, whole, lambda index: features[index])
-
-
-def member_bytes(setup: Setup, sizes: Sizes) -> int:
-    """Upper bound on the memory that one member takes on its device, the features apart.
-
-    What it holds of the member, twice, because a run's old state may outlive its new one; an
-    epoch's masks; and the activations of a batch with their gradients, or those of a prediction.
-    """
-    _, *held = shapes(replace(setup, devices=1, members_per_device=1), sizes, shard_members(1))
-    at_once = 4 * min(setup.batch_size, sizes.train)
-    at_once += 2 * min(predicted_at_once(setup.model), max(sizes.validation, sizes.inputs))
-    working = at_once * setup.model.activations * np.dtype(np.float32).itemsize
-    masks = jax.eval_shape(lambda key: setup.model.masks(key, sizes.train), jax.random.key(0))
-    return working + 2 * _bytes((held, masks))
-
-
-def feature_bytes(setup: Setup, sizes: Sizes) -> int:
-    """The memory that the features take on each device."""
-    return _bytes(shapes(setup, sizes, shard_members(setup.devices))[0])
-
-
-def _bytes(tree: Any) -> int:
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 class Shapes(NamedTuple):

@@ -72,7 +72,12 @@ def compile_programs(setup: Setup, sizes: Sizes) -> Programs:
     """Compile for tasks of these sizes; a second call with the same arguments is free."""
     sharding = shard_members(setup.devices)
     run_epoch = one_epoch.member_epoch(
-        setup.model, setup.losses, setup.batch_size, setup.optimiser, setup.stop_on
+        setup.model,
+        setup.losses,
+        setup.batch_size,
+        setup.optimiser,
+        setup.stop_on,
+        setup.part(sizes.train),
     )
 
     def each_member(function, *stacked):

@@ -87,7 +87,7 @@ def test_batches_that_divide_the_examples_or_hold_them_all(batch):
 
 def test_padding_that_is_trained_on_changes_nothing(monkeypatch):
     monkeypatch.setattr(batches, "CHEAP_PADDING", 1.0)
-    assert batches.last_rows(40, 24, 2) == 24
+    assert batches.last_rows(40, 24) == 24
     task = make_task(3, wanted=[True])
     curve, _ = reference_run(task, "ce", 2, 24)
     one = trained(make_programs(("ce",), devices=1, batch=24), [task], epochs=2)[0]

@@ -18,7 +18,8 @@ from experiments.engine.command import Command
 from experiments.engine.options import Options, make_study
 from experiments.engine.records import Store
 from pgeom.frontend.errors import UsageError
-from pgeom.training.placement import feature_bytes, member_bytes, task_sizes
+from pgeom.training.memory_bound import feature_bytes, member_bytes
+from pgeom.training.placement import task_sizes
 from pgeom.training.trainer import compile_programs
 
 JOB = {"dataset": "breast-cancer", "regimes": ("clean",), "losses": ("ce",)}

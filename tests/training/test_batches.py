@@ -1,0 +1,82 @@
+"""Batches, the parts in which they go through a model, and the gradients that these add up to."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgeom.losses import catalogue
+from pgeom.models.cnn import CNN
+from pgeom.models.flax_module import FlaxModel
+from pgeom.models.mlp import MLP
+from pgeom.training import batches
+from pgeom.training.gradient import batch_gradient
+from pgeom.types import Annealing
+from tests.models.modules import Net
+from tests.training.conftest import FEATURES, LOSSES, MODEL, make_task
+
+IMAGES = CNN((28, 28), 10)
+
+
+@pytest.mark.parametrize(
+    ("rows", "part"), [(256, 128), (128, 128), (512, 128), (100, 100), (250, 125), (200, 100)]
+)
+def test_a_convolutional_network_is_trained_in_parts_that_fit_the_caches(rows, part):
+    assert batches.part_rows(IMAGES, rows) == part
+    assert part * IMAGES.activations <= batches.CACHED
+
+
+def test_a_batch_stays_whole_where_no_part_of_it_would_do():
+    assert batches.part_rows(IMAGES, 257) == 257  # a prime
+    assert batches.part_rows(IMAGES, 2 * 59) == 2 * 59
+    assert batches.part_rows(IMAGES, 4 * 59) == 2 * 59
+    assert batches.part_rows(IMAGES, 3 * 59 * 2) == 2 * 59
+    assert batches.part_rows(MLP(64, 10), 512) == 512  # it fits as it is
+    assert batches.part_rows(MLP(784, 10, hidden=4096), 512) == 512  # its gradients are large
+    huge = CNN((2000, 2000), 2)
+    assert batches.part_rows(huge, 64) == 64  # one image is more than fits
+
+
+def test_a_module_of_a_user_sees_whole_batches():
+    model = FlaxModel(Net(3), (2**20,), 3)
+    assert batches.CACHED // model.activations < 8
+    assert batches.part_rows(model, 8) == 8
+
+
+def test_parts_are_the_rows_of_a_batch_in_order():
+    batch = batches.Batch(
+        rows=jnp.arange(12),
+        y=jnp.arange(12) % 3,
+        masks=(jnp.arange(24).reshape(12, 2),),
+        size=jnp.asarray(7),
+        shares=jnp.ones((12, 1)),
+    )
+    parts = batches.cut_parts(batch, 4)
+    assert parts.size.tolist() == [4, 3, 0]
+    np.testing.assert_array_equal(parts.rows, np.arange(12).reshape(3, 4))
+    np.testing.assert_array_equal(parts.masks[0][1], np.arange(8, 16).reshape(4, 2))
+    assert parts.shares.shape == (3, 4, 1)
+
+
+@pytest.mark.parametrize("cheap", [0.0, 1.0], ids=["without padding", "with padding"])
+@pytest.mark.parametrize("loss", range(len(LOSSES)))
+def test_gradients_of_parts_add_up_to_that_of_the_batch(loss, cheap, monkeypatch):
+    monkeypatch.setattr(batches, "CHEAP_PADDING", cheap)
+    task = make_task(0)
+    member = jax.tree.map(jnp.asarray, task.member)
+    key = jax.random.wrap_key_data(member.dropout)
+    stacked = batches.cut_batches(member, jnp.asarray(task.order(1)), MODEL.masks(key, 40), 24)
+    specs = [catalogue.LOSSES[name] for name in LOSSES]
+    annealing = Annealing(jnp.asarray(2), member.beta0, member.horizon)
+
+    def gradients(part):
+        gradient = batch_gradient(MODEL, specs, jnp.asarray(FEATURES), member, part)
+        parameters = jnp.asarray(task.initial)
+        first, last = (jax.tree.map(lambda leaf, n=n: leaf[n], stacked) for n in range(2))
+        return [gradient(loss, annealing, parameters, batch) for batch in (first, last)]
+
+    whole = gradients(24)
+    assert all(np.linalg.norm(one) > 1e-3 for one in whole)
+    for part in (12, 6):  # the last batch, of sixteen, is over before its last part of six
+        for found, expected in zip(gradients(part), whole, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)

@@ -37,7 +37,7 @@ def test_a_process_that_is_gone_at_a_write_resumes(bench):
 
 
 def test_two_writers_do_not_meet(bench):
-    assert trials.race("other losses", 2, bench) == []
+    assert trials.race("other seeds", 2, bench) == []
 
 
 def test_damage_that_is_not_mended_is_noticed(bench, monkeypatch):

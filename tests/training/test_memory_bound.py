@@ -32,7 +32,7 @@ def test_of_a_batch_that_is_trained_in_parts_one_part_counts():
         setup = placement.Setup(CNN((28, 28), 3), (), batch, Optimiser(), 1, **placing)
         return memory_bound.member_bytes(setup, SIZES._replace(train=512))
 
-    assert bound(128) == bound(256) == bound(512) < bound(256, batched=True)
+    assert bound(64) == bound(256) == bound(512) < bound(256, batched=True)
 
 
 def test_the_memory_of_the_features_is_theirs_whatever_members_a_device_has():

@@ -9,7 +9,7 @@ import pytest
 
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec
-from pgeom.training import batches, early_stopping
+from pgeom.training import batches, early_stopping, placement
 from pgeom.types import Annealing
 from tests.training.conftest import (
     BATCH,
@@ -92,6 +92,16 @@ def test_padding_that_is_trained_on_changes_nothing(monkeypatch):
     curve, _ = reference_run(task, "ce", 2, 24)
     one = trained(make_programs(("ce",), devices=1, batch=24), [task], epochs=2)[0]
     np.testing.assert_allclose(one.validation_nll[0], curve, rtol=2e-5)
+
+
+@pytest.mark.parametrize("batch", [16, 24])
+def test_batches_in_parts_give_the_same_run(batch, monkeypatch):
+    monkeypatch.setattr(placement, "part_rows", lambda model, rows: rows // 4)
+    task = make_task(3, wanted=[True])
+    curve, history = reference_run(task, "gce", 2, batch)
+    one = trained(make_programs(("gce",), devices=1, batch=batch), [task], epochs=2)[0]
+    np.testing.assert_allclose(one.validation_nll[0], curve, rtol=2e-5)
+    np.testing.assert_allclose(one.parameters[0], history[one.best_epoch[0] - 1], atol=2e-5)
 
 
 def test_members_together_equal_members_in_turn(programs):

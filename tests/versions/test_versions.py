@@ -1,6 +1,7 @@
 """The cases of the version test, and its verdicts on a tiny project."""
 
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,16 @@ def test_from_a_wheel_no_source_is_in_reach(project, tmp_path):
     assert choose_tests(case, ["tests/losses"])[0] == "tests/losses"
     assert "--ignore=tests/mutation" in choose_tests(case, ["tests/losses"])
     assert choose_tests(Case("newest", THIS), []) == []
+
+
+def test_modules_of_the_bench_extra_are_passed_over_wherever_they_are_installed(pytestconfig):
+    patterns = pytestconfig.getoption("ignore_glob")
+
+    def passed_over(name):
+        path = f"/elsewhere/site-packages/experiments/speed/{name}"
+        return any(fnmatch(path, str(Path(pattern).absolute())) for pattern in patterns)
+
+    assert passed_over("torch_losses.py") and not passed_over("laps.py")
 
 
 def test_types_are_checked_against_new_libraries_only():

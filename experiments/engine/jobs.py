@@ -1,32 +1,26 @@
-"""A job: the runs of a study that have no record yet, trained and written group by group."""
+"""Jobs: what is missing of a study, trained and written group by group."""
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool
 from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.text import Text
 
-from experiments.engine.cells import PreparedCell, cell_stream, prepare
-from experiments.engine.devices import describe_device
-from experiments.engine.identity import describe, identify
-from experiments.engine.measures import Fields
+from experiments.engine.identity import describe
+from experiments.engine.missing import Job, find_missing
 from experiments.engine.progress import make_bar
 from experiments.engine.records import Store
-from experiments.engine.results import member_name
-from experiments.engine.scoring import make_records
-from experiments.engine.study import Cell, Study
+from experiments.engine.study import Study
 from pgeom.frontend.errors import UsageError
 from pgeom.training.memory_bound import feature_bytes, member_bytes
-from pgeom.training.placement import Setup, Sizes, share_features, task_sizes
-from pgeom.training.trainer import Programs, Trained, compile_programs, train
+from pgeom.training.placement import Setup, Sizes
+from pgeom.training.trainer import Programs, compile_programs, train
 
 GIB = 2**30
 
@@ -64,49 +58,11 @@ class JobStats:
         )
 
 
-class Job(NamedTuple):
-    """The missing part of a study: its cells, the losses that each needs, and how many devices."""
-
-    study: Study
-    store: Store
-    cells: list[Cell]
-    wanted: list[Bool[np.ndarray, " L"]]
-    devices: int = 1
-
-    @property
-    def runs(self) -> int:
-        return int(np.sum(self.wanted))
-
-    def place_features(self, programs: Programs) -> Float[Array, "N d"]:
-        """The features of its dataset, once on each device."""
-        return share_features(self.study.dataset.standardised.features, programs.sharding)
-
-    def prepare(self, first: int, count: int) -> list[PreparedCell]:
-        """The data of some of its cells."""
-        part = slice(first, first + count)
-        pairs = zip(self.cells[part], self.wanted[part], strict=True)
-        return [prepare(self.study, cell, wanted) for cell, wanted in pairs]
-
-    def write(self, prepared: PreparedCell, trained: Trained, extra_fields: Fields) -> None:
-        """Score and record the wanted runs of a trained cell."""
-        study, cell = self.study, prepared.cell
-        if study.measure is not None:
-            seed = int(cell_stream("perturbation", study, cell).integers(2**31))
-            measure = partial(study.measure.runs, study.model, study.losses)
-            stats = prepared.task.member.stats
-            measured = measure(trained.parameters, prepared.split, stats, seed)
-            extra_fields = {**extra_fields, **measured}
-        identity = identify(study)
-        records, arrays = make_records(study, identity, prepared, trained, extra_fields)
-        device = {"device": describe_device(self.devices)}
-        name = member_name(study, identity.member(cell), cell)
-        self.store.add(name, [record | device for record in records], arrays)
-
-
 def train_missing(study: Study, store: Store, machine: Machine, title: str = "") -> JobStats:
-    """Train what is missing of a study, in one compiled program, and record it.
+    """Train what is missing of a study, and record it.
 
-    Of a timed study, each loss has a program of its own on one device of the primary process.
+    It is one compiled program for all members with equally many training examples. Of a timed
+    study, each loss has a program of its own on one device of the primary process.
     Progress is shown beside `title`.
     """
     job = find_missing(study, store)._replace(devices=machine.devices)
@@ -116,37 +72,23 @@ def train_missing(study: Study, store: Store, machine: Machine, title: str = "")
         return JobStats()
     if study.timed and not machine.is_primary:
         return JobStats(runs=job.runs)
-    sizes = task_sizes(study.dataset.standardised.features, job.prepare(0, 1)[0].task)
-    setups = plan_setups(job, machine, sizes)
+    parts = [(part, part.sizes()) for part in job.by_size()]
+    plans = [plan_setups(*part, machine) for part in parts]  # all, before anything is trained
     stats = JobStats()
-    for setup in setups:
-        begun = time.perf_counter()
-        with machine.console.status(Text(f"{title}: compiling")):
-            programs = compile_programs(setup, sizes)
-        stats += JobStats(compiling=time.perf_counter() - begun)
-        if machine.is_primary:
-            store.describe(describe(study))
-        stats += _timed(job, programs) if study.timed else _grouped(job, programs, machine, title)
+    for (part, sizes), setups in zip(parts, plans, strict=True):
+        for setup in setups:
+            begun = time.perf_counter()
+            with machine.console.status(Text(f"{title}: compiling")):
+                programs = compile_programs(setup, sizes)
+            stats += JobStats(compiling=time.perf_counter() - begun)
+            if machine.is_primary:
+                store.describe(describe(study))
+            grouped = partial(_grouped, machine=machine, title=title)
+            stats += (_timed if study.timed else grouped)(part, programs)
     return stats
 
 
-def find_missing(study: Study, store: Store) -> Job:
-    """The runs of a study without a record, decided run by run."""
-    identity, seen = identify(study), set(store.records)
-    mask = np.zeros((len(study.cells), len(study.losses)), bool)
-    for row, cell in enumerate(study.cells):
-        for column, key in enumerate(identity.runs(cell)):
-            mask[row, column] = key not in seen
-            seen.add(key)  # two losses of one study may be the same run
-    if jax.process_count() > 1:  # others may not see the disk of the primary process
-        mask = np.asarray(multihost_utils.broadcast_one_to_all(mask))
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    losses = tuple(study.losses[column] for column in columns)
-    cells = [study.cells[row] for row in rows]
-    return Job(replace(study, losses=losses), store, cells, list(mask[rows][:, columns]))
-
-
-def plan_setups(job: Job, machine: Machine, sizes: Sizes) -> list[Setup]:
+def plan_setups(job: Job, sizes: Sizes, machine: Machine) -> list[Setup]:
     """The programs of a job: one, but for a timed study, which has one per loss.
 
     A device takes one member at a time on a CPU, and as many as fit on an accelerator.
@@ -156,7 +98,9 @@ def plan_setups(job: Job, machine: Machine, sizes: Sizes) -> list[Setup]:
     compiled = (study.model, study.losses, training.batch_size, training.optimiser)
     setup = Setup(*compiled, devices, stop_on=training.stop_on)
     if study.timed:
-        return [replace(setup, losses=(loss,)) for loss in study.losses]
+        wanted = np.any(job.wanted, axis=0)
+        pairs = zip(study.losses, wanted, strict=True)
+        return [replace(setup, losses=(loss,)) for loss, any_cell in pairs if any_cell]
     local = min(devices, jax.local_device_count())
     features, need = (part(setup, sizes) * local / GIB for part in (feature_bytes, member_bytes))
     budget = machine.memory or _device_memory() * local

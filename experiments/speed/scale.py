@@ -17,7 +17,8 @@ from rich.console import Console
 
 from experiments.engine import devices as machine
 from experiments.engine.identity import describe
-from experiments.engine.jobs import Job, Machine, train_missing
+from experiments.engine.jobs import Machine, train_missing
+from experiments.engine.missing import Job
 from experiments.engine.records import Store
 from experiments.engine.study import Study
 from pgeom.data import datasets
@@ -52,11 +53,10 @@ def measure_parts(seeds: int, losses: tuple[str, ...] = tuple(GENERAL)) -> list[
 def _measure(study: Study, devices: int, store: Store) -> dict:
     wanted = [np.ones(len(study.losses), bool)] * len(study.cells)
     job = Job(study, store, study.cells, wanted, devices)
-    features, task = study.dataset.standardised.features, job.prepare(0, 1)[0].task
     training = study.training
     setup = Setup(study.model, study.losses, training.batch_size, training.optimiser, devices)
-    programs = compile_programs(setup, task_sizes(features, task))
-    shared, rows = share_features(features, programs.sharding), []
+    programs = compile_programs(setup, job.sizes())
+    shared, rows = job.place_features(programs), []
     store.describe(describe(study))
     for first in range(0, len(study.cells), devices):
         begun = time.perf_counter()

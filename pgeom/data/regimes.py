@@ -179,10 +179,20 @@ def check(dataset: splits.Dataset, regime: Regime, seed: int) -> None:
       ValueError: for a tail longer than the classes are large, or asymmetric noise without a map.
     """
     _require_map(dataset, regime)
+    thinned_size(dataset, regime, seed)
+
+
+def thinned_size(dataset: splits.Dataset, regime: Regime, seed: int) -> int | None:
+    """How many training examples a regime keeps; None for all of them, whatever the seed.
+
+    Raises:
+      ValueError: for a tail longer than the classes are large.
+    """
     thin = KINDS[regime.kind].thin
-    if thin is not None:
-        train = dataset.labels[splits.split_rows(dataset, seed)[0]]
-        thin(train, dataset.num_classes, regime.level, np.random.default_rng(0))
+    if thin is None:
+        return None
+    train = dataset.labels[splits.split_rows(dataset, seed)[0]]
+    return len(thin(train, dataset.num_classes, regime.level, np.random.default_rng(0)))
 
 
 def _require_map(dataset: splits.Dataset, regime: Regime) -> None:

@@ -15,11 +15,11 @@ from rich.console import Console
 from experiments import noise
 from experiments.engine import jobs
 from experiments.engine.command import Command
+from experiments.engine.missing import find_missing
 from experiments.engine.options import Options, make_study
 from experiments.engine.records import Store
 from pgeom.frontend.errors import UsageError
 from pgeom.training.memory_bound import feature_bytes, member_bytes
-from pgeom.training.placement import task_sizes
 from pgeom.training.trainer import compile_programs
 
 JOB = {"dataset": "breast-cancer", "regimes": ("clean",), "losses": ("ce",)}
@@ -91,12 +91,12 @@ def job(tmp_path):
     """Nine members of one loss, none of them trained."""
     options = Options(seeds=("9",))
     study = make_study("test", options, "breast-cancer", regimes=("clean",), losses=("ce",))
-    return jobs.find_missing(study, Store(tmp_path))
+    return find_missing(study, Store(tmp_path))
 
 
 def test_the_need_of_a_member_is_an_upper_bound(job):
-    sizes = task_sizes(job.study.dataset.features, job.prepare(0, 1)[0].task)
-    (setup,) = jobs.plan_setups(job, jobs.Machine(1, Console()), sizes)
+    sizes = job.sizes()
+    (setup,) = jobs.plan_setups(job, sizes, jobs.Machine(1, Console()))
     stats = compile_programs(setup, sizes).epoch.memory_analysis()
     used = stats.argument_size_in_bytes + stats.temp_size_in_bytes + stats.output_size_in_bytes
     bound = member_bytes(setup, sizes) + feature_bytes(setup, sizes)
@@ -104,10 +104,10 @@ def test_the_need_of_a_member_is_an_upper_bound(job):
 
 
 def test_an_accelerator_takes_as_many_members_as_fit(job, monkeypatch):
-    sizes = task_sizes(job.study.dataset.features, job.prepare(0, 1)[0].task)
+    sizes = job.sizes()
 
     def plan(memory=None):
-        (setup,) = jobs.plan_setups(job, jobs.Machine(2, Console(), memory), sizes)
+        (setup,) = jobs.plan_setups(job, sizes, jobs.Machine(2, Console(), memory))
         return setup
 
     assert plan().members_per_device == 1 and not plan().batched

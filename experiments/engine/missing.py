@@ -1,0 +1,94 @@
+"""What is missing of a study: the runs that have no record yet."""
+
+from collections import defaultdict
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+from jaxtyping import Array, Bool, Float
+
+from experiments.engine.cells import PreparedCell, cell_stream, prepare
+from experiments.engine.devices import describe_device
+from experiments.engine.identity import identify
+from experiments.engine.measures import Fields
+from experiments.engine.records import Store
+from experiments.engine.results import member_name
+from experiments.engine.scoring import make_records
+from experiments.engine.study import Cell, Study
+from pgeom.data.regimes import thinned_size
+from pgeom.training.placement import Sizes, share_features, task_sizes
+from pgeom.training.trainer import Programs, Trained
+
+
+class Job(NamedTuple):
+    """The missing part of a study: its cells, the losses that each needs, and how many devices."""
+
+    study: Study
+    store: Store
+    cells: list[Cell]
+    wanted: list[Bool[np.ndarray, " L"]]
+    devices: int = 1
+
+    @property
+    def runs(self) -> int:
+        return int(np.sum(self.wanted))
+
+    def place_features(self, programs: Programs) -> Float[Array, "N d"]:
+        """The features of its dataset, once on each device."""
+        return share_features(self.study.dataset.standardised.features, programs.sharding)
+
+    def prepare(self, first: int, count: int) -> list[PreparedCell]:
+        """The data of some of its cells."""
+        part = slice(first, first + count)
+        pairs = zip(self.cells[part], self.wanted[part], strict=True)
+        return [prepare(self.study, cell, wanted) for cell, wanted in pairs]
+
+    def by_size(self) -> list["Job"]:
+        """Its parts whose members have equally many training examples, as a program needs."""
+        parts: defaultdict[int | None, list[int]] = defaultdict(list)
+        for row, cell in enumerate(self.cells):
+            parts[thinned_size(self.study.dataset, *cell)].append(row)
+        return [
+            self._replace(
+                cells=[self.cells[r] for r in rows], wanted=[self.wanted[r] for r in rows]
+            )
+            for rows in parts.values()
+        ]
+
+    def sizes(self) -> Sizes:
+        """Those of its members, if all have the same."""
+        return task_sizes(self.study.dataset.standardised.features, self.prepare(0, 1)[0].task)
+
+    def write(self, prepared: PreparedCell, trained: Trained, extra_fields: Fields) -> None:
+        """Score and record the wanted runs of a trained cell."""
+        study, cell = self.study, prepared.cell
+        if study.measure is not None:
+            seed = int(cell_stream("perturbation", study, cell).integers(2**31))
+            measure = partial(study.measure.runs, study.model, study.losses)
+            stats = prepared.task.member.stats
+            measured = measure(trained.parameters, prepared.split, stats, seed)
+            extra_fields = {**extra_fields, **measured}
+        identity = identify(study)
+        records, arrays = make_records(study, identity, prepared, trained, extra_fields)
+        device = {"device": describe_device(self.devices)}
+        name = member_name(study, identity.member(cell), cell)
+        self.store.add(name, [record | device for record in records], arrays)
+
+
+def find_missing(study: Study, store: Store) -> Job:
+    """The runs of a study without a record, decided run by run."""
+    identity, seen = identify(study), set(store.records)
+    mask = np.zeros((len(study.cells), len(study.losses)), bool)
+    for row, cell in enumerate(study.cells):
+        for column, key in enumerate(identity.runs(cell)):
+            mask[row, column] = key not in seen
+            seen.add(key)  # two losses of one study may be the same run
+    if jax.process_count() > 1:  # others may not see the disk of the primary process
+        mask = np.asarray(multihost_utils.broadcast_one_to_all(mask))
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    losses = tuple(study.losses[column] for column in columns)
+    cells = [study.cells[row] for row in rows]
+    return Job(replace(study, losses=losses), store, cells, list(mask[rows][:, columns]))

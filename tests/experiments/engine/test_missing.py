@@ -1,0 +1,65 @@
+"""What is missing of a study, in parts that one program can train."""
+
+from dataclasses import replace
+
+import numpy as np
+from rich.console import Console
+
+from experiments.engine import jobs
+from experiments.engine.missing import find_missing
+from experiments.engine.options import Options, make_study
+from experiments.engine.records import Store
+from pgeom.data import regimes
+
+REGIMES = ("clean", "long-tail-2", "symmetric-20", "long-tail-10")
+
+
+def study_of(*names, losses=("ce",)):
+    options = Options(seeds=("2",), epochs=1)
+    return make_study("test", options, "breast-cancer", regimes=names, losses=losses)
+
+
+def train(study, folder):
+    jobs.train_missing(study, Store(folder), jobs.Machine(2, Console(quiet=True)))
+    return {key: record["nll"] for key, record in Store(folder).records.items()}
+
+
+def test_parts_have_members_of_one_size_and_are_the_whole(tmp_path):
+    job = find_missing(study_of(*REGIMES), Store(tmp_path))
+    parts = job.by_size()
+    together = [cell for part in parts for cell in part.cells]
+    assert len(together) == len(job.cells) and set(together) == set(job.cells)
+    for part in parts:
+        assert {len(one.task.member.y) for one in part.prepare(0, 8)} == {part.sizes().train}
+    assert [len(part.cells) for part in parts] == [4, 2, 2]
+
+
+def test_a_thinned_size_is_that_of_the_partition_or_of_every_seed():
+    dataset = study_of("clean").dataset
+    for name in REGIMES:
+        for seed in (0, 1):
+            regime = regimes.Regime.parse(name)
+            found = regimes.thinned_size(dataset, regime, seed)
+            actual = len(regimes.partition(dataset, regime, seed).noise.labels)
+            assert found == actual if "tail" in name else found is None
+
+
+def test_regimes_of_several_sizes_give_the_runs_that_each_gives_alone(tmp_path):
+    together = train(study_of(*REGIMES[:2]), tmp_path / "together")
+    alone = train(study_of(REGIMES[0]), tmp_path / "alone")
+    alone |= train(study_of(REGIMES[1]), tmp_path / "alone")
+    assert together == alone and len(together) == 4
+    assert np.ptp(list(together.values())) > 0
+
+
+def test_of_a_timed_study_each_size_times_the_losses_that_it_misses(tmp_path):
+    def timed(*names, losses):
+        train(replace(study_of(*names, losses=losses), timed=True), tmp_path)
+
+    timed(*REGIMES[:2], losses=("ce",))
+    timed(REGIMES[0], losses=("ce", "brier"))
+    timed(*REGIMES[:2], losses=("ce", "brier"))
+    lines = list(Store(tmp_path).records.values())
+    found = {(line["regime"], line["loss"], line["seed"]) for line in lines}
+    assert len(lines) == len(found) == 2 * 2 * 2
+    assert all(line["seconds"] > 0 for line in lines)

@@ -22,6 +22,11 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 NAMES = ("name",)  # parameters of an operation that say what it is called, not what it does
+HIDDEN = ("pure_callback", "io_callback")  # operations that may compute anything, out of sight
+
+
+class HiddenError(ValueError):
+    """A function calls Python while it runs, where nobody can see what it computes."""
 
 
 def digest(*parts: object) -> str:
@@ -33,7 +38,11 @@ def digest(*parts: object) -> str:
 
 
 def fingerprint(function: Callable, *arguments: Any) -> str:
-    """A hash of what `function` computes for arguments of these shapes and dtypes."""
+    """A hash of what `function` computes for arguments of these shapes and dtypes.
+
+    Raises:
+      HiddenError: if part of that cannot be seen.
+    """
     return digest(jax.make_jaxpr(function)(*arguments))
 
 
@@ -73,6 +82,8 @@ def _jaxpr_pieces(jaxpr: Jaxpr) -> Iterator[bytes]:
 
     yield from _pieces([atom(variable) for variable in (*jaxpr.constvars, *jaxpr.invars)])
     for equation in jaxpr.eqns:
+        if equation.primitive.name in HIDDEN:
+            raise HiddenError(equation.primitive.name)
         yield equation.primitive.name.encode()
         yield from _pieces([atom(variable) for variable in equation.invars])
         yield from _pieces({k: v for k, v in equation.params.items() if k not in NAMES})

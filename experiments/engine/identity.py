@@ -6,6 +6,7 @@ recorded with each run, and reported where they differ. But where another versio
 function to other operations, its runs are other runs.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -14,10 +15,11 @@ import jax
 import numpy as np
 from jaxtyping import Float32
 
-from experiments.engine.fingerprint import digest, fingerprint
+from experiments.engine.fingerprint import HiddenError, digest, fingerprint
 from experiments.engine.measures import Measure, blank_test
 from experiments.engine.study import Cell, Study
 from pgeom.data.regimes import KINDS
+from pgeom.frontend.errors import UsageError
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training.gradient import logit_gradient
@@ -138,21 +140,25 @@ def _loss_digest(loss: LossSpec, inputs: int, K: int, precision: str) -> str:
         np.zeros(EXAMPLES, np.int32),
         Annealing(np.zeros((), np.int32), _zeros(), _zeros()),
     )
-    parts = (dict(loss.constants), fingerprint(gradient, *arguments), precision)
+    computed = _computed(f"the loss {loss.name}", gradient, *arguments)
+    parts = (dict(loss.constants), computed, precision)
     return digest(*parts) if loss.link == "softmax" else digest(*parts, loss.link)
 
 
 @cache
 def _model_digest(model: Model, precision: str) -> str:
-    """What a model computes with and without its masks, and a draw of its first parameters."""
+    """What a model computes with its masks, and back, without them, and its first parameters."""
 
-    def training(parameters, x, key):
-        return model.logits(parameters, x, model.masks(key, EXAMPLES))
+    def training(parameters, x, key, slopes):
+        masks = model.masks(key, EXAMPLES)
+        logits, pull_back = jax.vjp(lambda w: model.logits(w, x, masks), parameters)
+        return logits, pull_back(slopes)
 
     parameters, x = _zeros(model.size), _zeros(EXAMPLES, model.inputs)
+    slopes = _zeros(EXAMPLES, model.classes)
     return digest(
-        fingerprint(training, parameters, x, jax.random.key(0)),
-        fingerprint(model.logits, parameters, x),
+        _computed("the model", training, parameters, x, jax.random.key(0), slopes),
+        _computed("the model", model.logits, parameters, x),
         model.initial(np.random.default_rng(0)),
         precision,
     )
@@ -175,6 +181,17 @@ def _measure_digest(study: Study, precision: str) -> str:
 def _measured(measure: Measure, model: Model, precision: str) -> str:
     arguments = (_zeros(model.size), blank_test(model, EXAMPLES), jax.random.key(0))
     return digest(fingerprint(partial(measure.one_run(model), stats=None), *arguments), precision)
+
+
+def _computed(what: str, function: Callable, *arguments: Any) -> str:
+    """The fingerprint of a function, or a UsageError that names it."""
+    try:
+        return fingerprint(function, *arguments)
+    except HiddenError as error:
+        raise UsageError(
+            f"{what} calls Python while it runs ({error}), so that its records could not tell what "
+            "it computes: write it with jax.numpy"
+        ) from error
 
 
 def _zeros(*dimensions: int) -> Float32[np.ndarray, "..."]:

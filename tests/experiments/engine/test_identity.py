@@ -1,6 +1,6 @@
 """The identity of a run changes with all that determines its numbers, and with nothing else."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from experiments.engine.measures import Measure
 from experiments.engine.study import Cell, Study
 from pgeom.data import datasets
 from pgeom.data.regimes import Regime
+from pgeom.frontend.errors import UsageError
 from pgeom.geometry import log_cosh
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.spec import LossSpec, from_logits
@@ -110,6 +111,59 @@ def test_an_edit_of_the_model_counts(monkeypatch):
     monkeypatch.setattr(mlp.nn, "relu", jax.nn.gelu)
     forget()
     assert run(BASE) != before
+
+
+@dataclass(frozen=True)
+class Passing(MLP):
+    """A network that passes its slopes through a rule of its own."""
+
+    factor: float = 1.0
+
+    def logits(self, parameters, x, masks=None):
+        @jax.custom_vjp
+        def identity(z):
+            return z
+
+        identity.defvjp(lambda z: (z, None), lambda _, slope: (self.factor * slope,))
+        return identity(super().logits(parameters, x, masks))
+
+
+def test_a_rule_for_the_derivatives_of_a_model_counts():
+    first, second = (replace(BASE, model=Passing(30, 2, factor=one)) for one in (1.0, -1.0))
+    assert run(first) != run(second)
+
+
+def hidden(z):
+    shape = jax.ShapeDtypeStruct(z.shape, z.dtype)
+    return jax.pure_callback(np.asarray, shape, z, vmap_method="sequential")
+
+
+def test_a_loss_that_computes_outside_of_jax_is_refused():
+    @jax.custom_vjp
+    def half_hidden(z):
+        return jnp.sum(z, axis=-1)
+
+    half_hidden.defvjp(
+        lambda z: (half_hidden(z), z), lambda z, slope: (slope[:, None] * hidden(z),)
+    )
+    spec = LossSpec("own", "Own", "own", from_logits(lambda logits, labels: half_hidden(logits)))
+    with pytest.raises(UsageError, match="the loss own calls Python while it runs"):
+        identify(with_loss(spec))
+
+
+def test_a_model_that_computes_outside_of_jax_is_refused_and_prints_are_not():
+    class Outside(MLP):
+        def logits(self, parameters, x, masks=None):
+            return jax.lax.stop_gradient(hidden(x[:, :2]))
+
+    class Printing(MLP):
+        def logits(self, parameters, x, masks=None):
+            jax.debug.print("{}", x)
+            return super().logits(parameters, x, masks)
+
+    with pytest.raises(UsageError, match="the model calls Python while it runs"):
+        identify(replace(BASE, model=Outside(30, 2)))
+    assert run(replace(BASE, model=Printing(30, 2)))
 
 
 def test_the_first_weights_count(monkeypatch):

@@ -68,7 +68,7 @@ def _module(source: str, option: str) -> ModuleType:
     if is_path and not path.is_file():
         raise UsageError(f"{option}: there is no file {source!r}")
     try:
-        with _importable(path.parent if is_path else Path.cwd()):
+        with _importable(path.parent if is_path else Path.cwd()), _undisturbed():
             return _execute(path) if is_path else importlib.import_module(source)
     except SystemExit as stop:
         raise UsageError(f"{option}: cannot import {source!r}: it calls sys.exit") from stop
@@ -101,3 +101,20 @@ def _importable(folder: Path) -> Generator[None, None, None]:
     finally:
         with contextlib.suppress(ValueError):  # the user's code may have removed it
             sys.path.remove(str(folder))
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Generator[None, None, None]:
+    """Undo what a module changes for the whole process: its folder, and the settings of JAX.
+
+    Options such as `--out` are relative to that folder, and precision is the command's to choose.
+    """
+    folder, config = Path.cwd(), getattr(sys.modules.get("jax"), "config", None)
+    settings = {} if config is None else dict(config.values)
+    try:
+        yield
+    finally:
+        os.chdir(folder)
+        for name, value in settings.items():
+            if config is not None and config.values[name] != value:
+                config.update(name, value)

@@ -1,7 +1,9 @@
 """Functions by the names they have on a command line, of modules and of files."""
 
 import sys
+from pathlib import Path
 
+import jax
 import pytest
 
 from pgeom.frontend import loading
@@ -91,6 +93,24 @@ def test_a_file_that_fails_leaves_no_module():
     with pytest.raises(UsageError):
         load("raises.py:F")
     assert set(sys.modules) == before
+
+
+def test_a_module_changes_neither_the_working_folder_nor_the_settings_of_jax(folder):
+    changes = 'import os, jax\nos.chdir("own")\njax.config.update("jax_{}", {!r})\ndef F(p): pass\n'
+    wanted = {"enable_x64": True, "debug_nans": True, "default_matmul_precision": "highest"}
+    before = dict(jax.config.values)
+    for number, setting in enumerate(wanted.items()):
+        (folder / f"changes{number}.py").write_text(changes.format(*setting))
+        load(f"changes{number}.py:F")
+        assert Path.cwd() == folder
+        assert dict(jax.config.values) == before
+
+
+def test_a_module_that_fails_leaves_them_too(folder):
+    (folder / "fails.py").write_text('import os\nos.chdir("own")\nraise RuntimeError\n')
+    with pytest.raises(UsageError):
+        load("fails.py:F")
+    assert Path.cwd() == folder
 
 
 def test_an_interruption_passes():

@@ -6,7 +6,7 @@ import pandas as pd
 from experiments.tables.grid import Grid
 from experiments.tables.summary import version_notes
 from pgeom.evaluation.significance import Wilcoxon, holm, paired_wilcoxon
-from pgeom.frontend.numbers import p_value
+from pgeom.frontend.numbers import count, p_value
 
 REFERENCE = "ce"
 
@@ -60,5 +60,8 @@ def _floor(pairs: int, losses: int) -> str:
     """The least p of so many pairs, and what Holm's correction makes of it for the first loss."""
     least = 2.0 / 2**pairs
     corrected = min(1.0, losses * least)
-    text = f"with {pairs} pairs at best {least:.4g}, Holm-corrected over {losses} {corrected:.4g}"
+    text = (
+        f"with {count(pairs, 'pair')} at best {least:.4g}, "
+        f"Holm-corrected over {losses} {corrected:.4g}"
+    )
     return f"{text}, so the comparison is descriptive" if corrected > 0.05 else text

@@ -10,6 +10,7 @@ from pgeom.frontend.errors import UsageError
 from pgeom.frontend.writing import write_file
 
 KEPT = "finished runs are kept, rerun to resume"
+UNCHANGED = "nothing is changed"
 
 
 @contextmanager
@@ -28,10 +29,38 @@ def one_line_errors(action: str, path: Path, advice: str = KEPT) -> Generator[No
         raise UsageError(f"cannot {action} {str(path)!r}: {reason}; {advice}") from error
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file, which is empty where there is none."""
-    with one_line_errors("read", path, "nothing is changed"):
-        return path.read_bytes() if path.exists() else b""
+def read_bytes(path: Path) -> bytes | None:
+    """The content of a file, or None where there is none.
+
+    Raises:
+      UsageError: if it cannot be read. `exists` would take that for a file that is not there.
+    """
+    with one_line_errors("read", path, UNCHANGED):
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            _refuse_dangling(path)
+            return None
+
+
+def list_folder(path: Path) -> list[Path]:
+    """What is in a folder, which is nothing where there is none.
+
+    Raises:
+      UsageError: if it cannot be read. `glob` would take that for an empty folder.
+    """
+    with one_line_errors("read", path, UNCHANGED):
+        try:
+            return list(path.iterdir())
+        except FileNotFoundError:
+            _refuse_dangling(path)
+            return []
+
+
+def _refuse_dangling(path: Path) -> None:
+    """Refuse a link to nothing: what it stands for may be on a disk that is not there today."""
+    if path.is_symlink():
+        raise UsageError(f"cannot read {str(path)!r}: it is a link to nothing; {UNCHANGED}")
 
 
 def append(path: Path, data: bytes) -> None:

@@ -40,9 +40,9 @@ def read_logits(path: Path | None, runs: Collection[Run]) -> tuple[Arrays, dict[
       path: of the file; None if there is none.
       runs: the identity of each with the checksum of its logits.
     """
-    if path is None or not path.exists():
+    content = None if path is None else read_bytes(path)  # apart: a refusal is no damage
+    if content is None:
         return {}, dict.fromkeys(runs, "is missing")
-    content = read_bytes(path)  # apart: what the disk refuses is no damage
     arrays: Arrays = {}
     flaws: dict[Run, str] = {}
     try:

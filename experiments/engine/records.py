@@ -36,7 +36,7 @@ class Store:
     @cached_property
     def lines(self) -> list[Line]:
         """Every line of the folder: read once, or a large job would read ever more."""
-        return parse(read_bytes(self._path))
+        return parse(read_bytes(self._path) or b"")
 
     @cached_property
     def records(self) -> dict[str, Record]:
@@ -70,7 +70,7 @@ class Store:
         """Test logits `[n, K]` by identity, with the test labels as `labels`.
 
         Raises:
-          UsageError: if the logits of a recorded run are damaged.
+          UsageError: if the logits of a recorded run are damaged or cannot be read.
         """
         if member not in self._checksums:
             return {}
@@ -93,13 +93,14 @@ class Store:
         """What the hashes in the records stand for.
 
         Raises:
-          UsageError: if it is damaged.
+          UsageError: if it is damaged or cannot be read.
         """
         path = self.folder / MANIFEST
-        if not path.exists():
+        data = read_bytes(path)  # apart: what the disk refuses is no damage
+        if data is None:
             return {}
         try:
-            return decode_manifest(read_bytes(path))
+            return decode_manifest(data)
         except (ValueError, RecursionError):
             raise UsageError(f"{path} is damaged: rerun the command that made it") from None
 

@@ -168,9 +168,9 @@ def read(studies: Studies, folder: Path) -> Results:
 
 def read_if_complete(studies: list[Study], folder: Path) -> pd.DataFrame | None:
     """The runs of the study of links, or None unless its own command has trained them all."""
-    if not folder.exists():
-        return None
     recorded = Store(folder).records
+    if not recorded:
+        return None
     runs = (key for study in studies for cell in study.cells for key in identify(study).runs(cell))
     return read_links(studies, folder) if all(key in recorded for key in runs) else None
 

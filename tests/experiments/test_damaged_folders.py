@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments import comparison, noise
+from experiments import comparison, noise, replay
 from experiments.engine import jobs
 from experiments.engine.lock import claim
 from experiments.engine.options import Options, make_study
@@ -70,6 +70,21 @@ def test_a_second_writer_is_refused_before_anything_is_trained(folder, monkeypat
     with claim(folder), pytest.raises(UsageError, match=f"in use by process {os.getpid()} since"):
         noise.main(**TINY, losses=("hpg",), out=folder, common=THREE)
     assert state(folder) == before
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "manifest.json", "logits"])
+def test_what_cannot_be_read_is_refused_before_anything_is_trained(name, folder, monkeypatch):
+    monkeypatch.setattr(jobs, "compile_programs", untrained)
+    run_id = next(iter(Store(folder).records))
+    os.rename(folder / name, folder / "moved")
+    (folder / name).symlink_to(name)
+    before = sorted(folder.rglob("*"))
+    refused = rf"cannot read '.*{name}.*': Too many levels of symbolic links; nothing is changed"
+    with pytest.raises(UsageError, match=refused):
+        run(folder)
+    with pytest.raises(UsageError, match=refused):
+        replay.main(run_id, out=folder)
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_of_several_folders_one_in_use_is_enough(tmp_path, monkeypatch):

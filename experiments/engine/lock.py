@@ -107,6 +107,7 @@ def _owner(lock: int) -> str:
     try:
         owner = json.loads(os.pread(lock, 4096, 0))
         place = "" if owner["host"] == socket.gethostname() else f" on {owner['host']}"
-        return f"process {owner['process']}{place} since {owner['since']}"
-    except (ValueError, KeyError, TypeError):  # it has not yet signed
+        named = f"process {owner['process']}{place} since {owner['since']}"
+    except (ValueError, KeyError, TypeError, RecursionError):  # it has not signed, or is not ours
         return "another process"
+    return named if named.isprintable() else "another process"  # a message is one line

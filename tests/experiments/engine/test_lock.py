@@ -61,8 +61,15 @@ def test_a_process_of_another_host_is_named_with_it(tmp_path, monkeypatch):
             lock._acquire(tmp_path)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"process": 1}', b"\xff"])
-def test_an_owner_who_has_not_signed_is_another_process(text, tmp_path):
+def signed(host):
+    return json.dumps({"process": 1, "host": host, "since": "today"}).encode()
+
+
+STRANGE = [b"[" * 3000, signed("a\nb"), signed("\x1b[2J"), signed("a\u2028b"), signed("\ud800")]
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"process": 1}', b"\xff", *STRANGE])
+def test_an_owner_who_has_not_signed_as_we_do_is_another_process(text, tmp_path):
     with claim(tmp_path):
         (tmp_path / NAME).write_bytes(text)
         with pytest.raises(UsageError, match="in use by another process: wait"):

@@ -17,6 +17,7 @@ from typing import BinaryIO
 from pgeom.frontend.errors import UsageError
 
 PART = ".part"  # ends the name of a file that is being written
+NAME_BYTES = 255 - len(PART)  # of the longest name, on every common file system
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], object], *, advice: str = "") -> Path:
@@ -76,3 +77,12 @@ def _is_at(path: Path, file: BinaryIO) -> bool:
 def write_text(path: Path, text: str) -> Path:
     """Replace a file by a text, in UTF-8."""
     return write_file(path, lambda file: file.write(text.encode()))
+
+
+def cut_name(name: str, longest: int) -> str:
+    """The beginning of a name that takes at most `longest` bytes on the disk, in whole characters.
+
+    >>> cut_name("größe", 6), cut_name("größe", 5)
+    ('größ', 'grö')
+    """
+    return name.encode()[:longest].decode(errors="ignore")

@@ -12,6 +12,7 @@ import pytest
 from experiments import comparison, noise, replay
 from experiments.engine import jobs
 from experiments.engine.lock import claim
+from experiments.engine.logits import write_logits
 from experiments.engine.options import Options, make_study
 from experiments.engine.records import Store
 from experiments.engine.results import member_name, read_frame
@@ -136,7 +137,19 @@ def test_a_reader_leaves_damaged_lines_out_and_names_them(folder):
     assert len(frame) == len(whole) - 1 and path.read_bytes() == before
 
 
-def test_the_name_of_a_dataset_cannot_lead_elsewhere():
+def name_logits(dataset):
     study = make_study("noise", THREE, TINY["dataset"], regimes=TINY["regimes"], losses=LOSSES)
-    elsewhere = replace(study, dataset=replace(study.dataset, name="../../a b\n"))
-    assert member_name(elsewhere, "1f", study.cells[0]) == "..-..-a-b-_clean_0_1f.npz"
+    renamed = replace(study, dataset=replace(study.dataset, name=dataset))
+    return member_name(renamed, "1f", study.cells[0])
+
+
+def test_the_name_of_a_dataset_cannot_lead_elsewhere():
+    assert name_logits("../../a b\n") == "..-..-a-b-_clean_0_1f.npz"
+
+
+@pytest.mark.parametrize("letter", ["x", "漢"])
+def test_logits_of_a_dataset_with_a_long_name_can_be_written(letter, tmp_path):
+    name = name_logits(letter * 300)
+    write_logits(tmp_path / name, {})
+    assert name.startswith(letter * 70) and name.endswith(f"{letter}_clean_0_1f.npz")
+    assert name_logits(letter * 70) == f"{letter * 70}_clean_0_1f.npz"

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pgeom.frontend.errors import UsageError
-from pgeom.frontend.writing import write_file, write_text
+from pgeom.frontend.writing import NAME_BYTES, cut_name, write_file, write_text
 
 
 def test_text_is_utf8_in_folders_that_are_made(tmp_path):
@@ -60,3 +60,15 @@ def test_what_a_killed_writer_left_is_not_in_the_way(tmp_path):
     (tmp_path / "page.md.part").write_text("half of something longer")
     assert write_text(tmp_path / "page.md", "whole").read_text() == "whole"
     assert [file.name for file in tmp_path.iterdir()] == ["page.md"]
+
+
+@pytest.mark.parametrize("letter", ["x", "ß", "漢", "🂡"])
+def test_a_name_is_cut_between_characters_to_what_can_be_written(letter, tmp_path):
+    name = cut_name(letter * 300, NAME_BYTES)
+    assert set(name) == {letter}
+    assert len(name.encode()) <= NAME_BYTES < len(f"{name}{letter}".encode())
+    assert write_text(tmp_path / name, "text").read_text() == "text"
+
+
+def test_a_short_name_is_kept():
+    assert cut_name("größe", 7) == "größe" and cut_name("größe", 3) == "gr"

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.engine.disk import one_line_errors
+from experiments.engine.disk import one_line_errors, require_appendable
 from experiments.engine.lock import claim
 from experiments.engine.options import Options
 from experiments.engine.study import Study
@@ -69,11 +69,13 @@ class Command:
     def _open(self, folder: Path) -> "Store":
         """The records of a folder, in which whatever was damaged is named and set aside."""
         from experiments.engine.damage import set_damage_aside
-        from experiments.engine.records import Store
+        from experiments.engine.records import LOGITS, RECORDS, Store
 
         if self.machine.is_primary:
             for damage in set_damage_aside(folder):
                 print(damage, file=sys.stderr)
+            require_writable(folder / LOGITS, option="--out")
+            require_appendable(folder / RECORDS)
         return Store(folder)
 
     def _say_notes(self, study: Study) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -61,6 +61,12 @@ def _refuse_dangling(path: Path) -> None:
     """Refuse a link to nothing: what it stands for may be on a disk that is not there today."""
     if path.is_symlink():
         raise UsageError(f"cannot read {str(path)!r}: it is a link to nothing; {UNCHANGED}")
+
+
+def require_appendable(path: Path) -> None:
+    """Refuse a file that is there and to which nothing can be added."""
+    with one_line_errors("write", path), suppress(FileNotFoundError):
+        open(path, "r+b").close()
 
 
 def append(path: Path, data: bytes) -> None:

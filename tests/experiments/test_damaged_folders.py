@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import tempfile
 import warnings
 from dataclasses import replace
 
@@ -86,6 +87,26 @@ def test_what_cannot_be_read_is_refused_before_anything_is_trained(name, folder,
     with pytest.raises(UsageError, match=refused):
         replay.main(run_id, out=folder)
     assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "logits"])
+def test_what_cannot_be_written_to_is_refused_before_anything_is_trained(name, folder, monkeypatch):
+    denied, before = str(folder / name), state(folder)
+
+    def deny(function):
+        def tried(file=None, mode="", **options):
+            if (str(file), mode) == (denied, "r+b") or str(options.get("dir")) == denied:
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return function(file, mode, **options) if file is not None else function(**options)
+
+        return tried
+
+    monkeypatch.setattr("builtins.open", deny(open))
+    monkeypatch.setattr(tempfile, "TemporaryFile", deny(tempfile.TemporaryFile))
+    monkeypatch.setattr(jobs, "compile_programs", untrained)
+    with pytest.raises(UsageError, match=rf"cannot write (to )?'{denied}': Permission denied"):
+        noise.main(**TINY, losses=("hpg",), out=folder, common=THREE)
+    assert state(folder) == before
 
 
 def test_of_several_folders_one_in_use_is_enough(tmp_path, monkeypatch):

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float32, Int32
+from jaxtyping import Bool, Float, Float32, Int32
 from numpy.typing import ArrayLike
 
 from pgeom.data.regimes import Regime
-from pgeom.data.splits import Moments, fit_moments
+from pgeom.data.splits import Moments, fit_moments, largest_feature
 
 REGIMES = "clean symmetric-20 symmetric-40"  # of a dataset that names none
 
@@ -98,7 +98,7 @@ def from_arrays(
 
     Args:
       name: what to call it.
-      features: `[n, d]` finite real numbers.
+      features: `[n, d]` real numbers of at most 1e150, or 1e38 in float32.
       labels: `[n]` integers; with K − 1 the largest, each of 0 … K−1 occurs, and K ≥ 2.
       regimes: those it is studied under by default, separated by spaces.
       classes: the K names of the classes, by default their numbers.
@@ -152,12 +152,17 @@ def _checked_features(
         raise ValueError(f"features must be real numbers, got dtype {features.dtype}")
     if features.ndim != 2 or features.size == 0:
         raise ValueError(f"features must be a non-empty [n, d] array, got shape {features.shape}")
-    bad = np.argwhere(np.isinf(features) if missing else ~np.isfinite(features))
-    if len(bad):
-        row, column = bad[0]
-        value = features[row, column]
-        raise ValueError(f"features must be finite, got features[{row}, {column}] = {value}")
+    most = largest_feature(dtype)
+    _refuse_any(features, np.isinf(features) if missing else ~np.isfinite(features), "finite")
+    _refuse_any(features, np.abs(features) > most, f"within ±{most:.0e} to be standardised")
     return _frozen(features.astype(dtype))
+
+
+def _refuse_any(features: np.ndarray, bad: Bool[np.ndarray, "n d"], must: str) -> None:
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        value = features[row, column]
+        raise ValueError(f"features must be {must}, got features[{row}, {column}] = {value}")
 
 
 def _checked_labels(labels: np.ndarray, length: int) -> Int32[np.ndarray, " n"]:

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int, Int32
 from pandas.api import types
 from sklearn.preprocessing import OneHotEncoder
 
-from pgeom.data.splits import SMALLEST_CLASS
+from pgeom.data.splits import SMALLEST_CLASS, largest_feature
 from pgeom.frontend.errors import UsageError
 
 MOST_VALUES = 1000  # of a categorical column; more are names or numbers of the examples
@@ -125,11 +125,12 @@ def encode_features(
       dtype: of the features.
 
     Raises:
-      UsageError: if values are missing or infinite, or a column is constant, or has a type or
-        more values than can be encoded.
+      UsageError: if values are missing, infinite or too large, or a column is constant, or has a
+        type or more values than can be encoded.
     """
     made = [_column(str(name), columns.iloc[:, k], where) for k, name in enumerate(columns)]
     _refuse_gaps(made, where, impute)
+    _refuse_large(made, where, largest_feature(dtype))
     if not constant:
         _refuse_constant(made, where)
     size = len(columns) * sum(column.width for column in made) * np.dtype(dtype).itemsize / 2**30
@@ -203,11 +204,18 @@ def _refuse_gaps(columns: list[Column], where: str, impute: bool) -> None:
     if gaps and not impute:
         count = counted(sum(gaps.values()), "missing value")
         raise UsageError(f"{where}: {count}, {in_columns(gaps)}; --impute fills them in")
-    infinite = {c.name: int(np.isinf(c.values).sum()) for c in columns if not c.is_category}
-    infinite = {name: count for name, count in infinite.items() if count}
-    if infinite:
-        count = counted(sum(infinite.values()), "infinite value")
-        raise UsageError(f"{where}: {count}, {in_columns(infinite)}")
+
+
+def _refuse_large(columns: list[Column], where: str, most: float) -> None:
+    for limit, kind, advice in (
+        (np.finfo(np.float64).max, "infinite", ""),
+        (most, "oversized", f"; at most {most:.0e} can be standardised, give larger units"),
+    ):
+        counts = {c.name: np.sum(abs(c.values) > limit) for c in columns if not c.is_category}
+        bad = {name: count for name, count in counts.items() if count}
+        if bad:
+            count = counted(int(sum(bad.values())), f"{kind} value")
+            raise UsageError(f"{where}: {count}, {in_columns(bad)}{advice}")
 
 
 def _refuse_constant(columns: list[Column], where: str) -> None:

@@ -15,6 +15,7 @@ to rows of its dataset, whose features it copies only when asked for them.
 ((1118, 30), (1200, 30), (30,))
 """
 
+import math
 import operator
 from typing import NamedTuple, Protocol, SupportsIndex, runtime_checkable
 
@@ -96,6 +97,15 @@ class Split(NamedTuple):
 # Five of a class leave two for validation and test, one each; fewer may leave a part without it.
 SMALLEST_CLASS = 5
 SMALLEST_SCALE = 1e-19  # whose square float32 still has; a feature of less does not vary
+LARGEST_FEATURE = 1e150  # whose square float64 still has, ten million times over
+
+
+def largest_feature(dtype: type[np.floating]) -> float:
+    """The largest size of a number whose feature can be standardised.
+
+    Squares are summed in float64, but the mean is subtracted in the precision of the features.
+    """
+    return min(10.0 ** math.floor(math.log10(np.finfo(dtype).max)), LARGEST_FEATURE)
 
 
 def split(dataset: Dataset, seed: SupportsIndex) -> RawSplit:

@@ -44,6 +44,11 @@ BAD = {
     "nothing.npz": (lambda path: path.touch(), "nothing.npz is no .npz file"),
     "nan.npz": (with_value(np.nan), "1 missing value, in column X[:, 2]; --impute fills"),
     "inf.npz": (with_value(-np.inf), "1 infinite value, in column X[:, 2]"),
+    "huge.npz": (with_value(-1e153), "1 oversized value, in column X[:, 2]; at most 1e+150 can be"),
+    "single.npz": (
+        arrays(X=np.where(X > 1, 2e38, X).astype(np.float32)),
+        "oversized values, in columns X[:, 0], X[:, 1], X[:, 2], X[:, 3]; at most 1e+38 can be",
+    ),
     "no-y.npz": (lambda path: save_npz(path, X=X, z=Y), "must have arrays X and y, got X, z"),
     "short.npz": (arrays(y=Y[:5]), "y must have shape [30] like X, got (5,)"),
     "one-hot.npz": (arrays(y=np.eye(3)[Y]), "y must have shape [30] like X, got (30, 3)"),
@@ -69,6 +74,7 @@ BAD = {
     "unlabelled.csv": (text("age,job\n" + ROWS + "7,\n"), "1 missing label of 31"),
     "gap.csv": (text("age,job\n" + ROWS + ",nurse\n"), "1 missing value, in column age; --impute"),
     "infinite.csv": (text("age,job\n" + ROWS + "-inf,nurse\n"), "1 infinite value, in column age"),
+    "huge.csv": (text("age,job\n" + ROWS + "1e200,nurse\n"), "1 oversized value, in column age"),
     "same.csv": (
         text("age,c,job\n" + ROWS.replace(",", ",x,")),
         "1 constant feature says nothing: c",

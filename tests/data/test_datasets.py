@@ -192,6 +192,7 @@ def test_the_digest_is_of_the_content_and_of_nothing_else():
         ([[1j], [2j]], [0, 1], "features must be real numbers, got dtype complex128"),
         ([[0.0], [np.nan]], [0, 1], r"features must be finite, got features\[1, 0\] = nan"),
         ([[0.0], [-np.inf]], [0, 1], r"features must be finite, got features\[1, 0\] = -inf"),
+        ([[0.0], [-1e153]], [0, 1], r"within ±1e\+150 .* got features\[1, 0\] = -1e\+153"),
         (GOOD, [0, 1], r"labels must have shape \[3\] like features, got \(2,\)"),
         (GOOD, [[0], [1], [0]], r"labels must have shape \[3\] like features, got \(3, 1\)"),
         (GOOD, [0.0, 1.0, 0.0], "labels must be integers, got dtype float64"),

@@ -190,6 +190,14 @@ def test_what_float32_cannot_tell_from_a_constant_is_one():
     np.testing.assert_allclose(done.test.features[0, 0], 1.0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_largest_numbers_are_standardised_without_overflow(dtype):
+    signs = np.where(np.arange(1000) % 3, 1.0, -1.0)[:, None]
+    features = (splits.largest_feature(dtype) * signs).astype(dtype)
+    done = splits.standardise(parts(features, features))
+    np.testing.assert_allclose(done.test.features, plain_standardise(signs, signs), rtol=1e-5)
+
+
 @given(
     values=arrays(np.float64, (12, 3), elements=st.floats(-1e3, 1e3)),
     missing=arrays(np.bool_, (12, 3)),

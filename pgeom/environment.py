@@ -51,12 +51,32 @@ def cache_folder() -> Path | None:
     return folder
 
 
+def read_xla_flags() -> list[str]:
+    """The words of `XLA_FLAGS`, or of the file that it names.
+
+    Raises:
+      UsageError: if the file cannot be read, or begins with something else.
+    """
+    given = os.environ.get("XLA_FLAGS", "")
+    if not given.strip() or given.lstrip().startswith("-"):
+        return given.split()
+    try:
+        flags = Path(given).read_text("utf-8").split()
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"XLA_FLAGS: cannot read flags from the file {given!r}") from error
+    if flags and not flags[0].startswith("-"):
+        raise UsageError(f"XLA_FLAGS: the file {given!r} must have flags, got {flags[0]!r}")
+    return flags
+
+
 def count_devices() -> int:
     """How many devices JAX has.
 
     Raises:
-      UsageError: if it has none of the kind that it is told to use.
+      UsageError: if it has none of the kind that it is told to use, or no flags where it is told
+        to read them.
     """
+    read_xla_flags()  # XLA would end the process
     try:
         return jax.device_count()
     except (AssertionError, RuntimeError) as error:

@@ -59,3 +59,25 @@ def test_devices_that_are_not_there_are_one_line(error, monkeypatch):
     monkeypatch.setattr(jax, "device_count", missing)
     with pytest.raises(UsageError, match=r"^JAX_PLATFORMS: there is no device for "):
         environment.count_devices()
+
+
+@pytest.mark.parametrize(
+    ("given", "flags"), [(None, []), (" ", []), (" --a  --b", ["--a", "--b"]), ("empty", [])]
+)
+def test_flags_of_xla(given, flags, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").touch()
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("XLA_FLAGS", given)
+    assert environment.read_xla_flags() == flags
+
+
+@pytest.mark.parametrize("name", ["missing", "folder", "binary", "text"])
+def test_a_file_without_flags_is_one_line(name, tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "binary").write_bytes(b"\xff")
+    (tmp_path / "text").write_text("no flags")
+    monkeypatch.setenv("XLA_FLAGS", str(tmp_path / name))
+    with pytest.raises(UsageError, match=rf"^XLA_FLAGS: .* file '.*{name}'"):
+        environment.count_devices()

@@ -24,6 +24,13 @@ def test_devices_that_are_there_are_kept():
     assert os.environ["XLA_FLAGS"] == f"--xla_of_the_user {ONE_THREAD}"
 
 
+def test_flags_in_a_file_are_kept(tmp_path, monkeypatch):
+    (tmp_path / "flags").write_text("--xla_one\n\n--xla_two=2\n")
+    monkeypatch.setenv("XLA_FLAGS", str(tmp_path / "flags"))
+    prepare_devices(None)
+    assert os.environ["XLA_FLAGS"].split() == ["--xla_one", "--xla_two=2", ONE_THREAD]
+
+
 @pytest.mark.parametrize(("devices", "bound"), [(0, "at least 1"), (4096, "at most 2, all there")])
 def test_a_number_of_devices_that_cannot_be(devices, bound):
     with pytest.raises(UsageError, match=f"^--devices must be {bound}"):

@@ -55,8 +55,7 @@ def run(
       example: arguments that show how the command is used; `--help` opens with them.
       on_interrupt: what Ctrl-C prints.
     """
-    # figures open no window, and a wrong name would stop matplotlib after all the training
-    os.environ.pop("MPLBACKEND", None)
+    _forget_variables()
     watch = interrupts.Watch(on_interrupt)
     try:
         with watch:
@@ -69,6 +68,15 @@ def run(
         print(on_interrupt, file=sys.stderr)
     atexit.register(output.close_results)  # last, and so called first
     sys.exit(code)
+
+
+def _forget_variables() -> None:
+    """Remove variables that would stop a library halfway through the command."""
+    # figures open no window, and a wrong name would stop matplotlib after all the training
+    os.environ.pop("MPLBACKEND", None)
+    for name in ("COLUMNS", "LINES"):  # rich prints nothing in 0 columns, and takes ² for a number
+        if not re.fullmatch("0*[1-9][0-9]{0,4}", os.environ.get(name, "")):
+            os.environ.pop(name, None)
 
 
 def _execute(main: Callable[..., int | None], program: str, example: str) -> int:

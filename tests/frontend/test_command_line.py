@@ -184,6 +184,18 @@ def test_redirected_tables_keep_every_column(monkeypatch, capsys):
     assert capsys.readouterr() == ("", out)
 
 
+@pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
+@pytest.mark.parametrize("value", ["0", "²", "-5", "wide", "", "9" * 5000, "47"])
+def test_a_size_that_no_terminal_has_is_ignored(name, value, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # which makes a terminal of any stream
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["example"])
+    with pytest.raises(SystemExit) as stop:
+        run(lambda: make_console().print("a result"), "examples.one")
+    assert (stop.value.code, *capsys.readouterr()) == (0, "a result\n", "")
+    assert os.environ.get(name) == ("47" if value == "47" else None)
+
+
 def test_texts_are_printed_as_they_are(capsys):
     make_console().print("[/bold] [red]results[/red] :warning: 1")
     assert capsys.readouterr().out == "[/bold] [red]results[/red] :warning: 1\n"

@@ -22,6 +22,12 @@ SETTINGS = {
     "jax_debug_nans": False,
     "jax_debug_infs": False,
     "jax_disable_jit": False,
+    "jax_no_execution": False,
+    "jax_no_tracing": False,
+    "jax_transfer_guard": None,  # and with it those of each direction
+    "jax_error_checking_behavior_nan": "ignore",
+    "jax_error_checking_behavior_divide": "ignore",
+    "jax_error_checking_behavior_oob": "ignore",
 }
 
 

@@ -33,6 +33,10 @@ HOSTILE = {
     "JAX_NUMPY_RANK_PROMOTION": "raise",
     "JAX_DEBUG_NANS": "1",
     "JAX_DISABLE_JIT": "1",
+    "JAX_NO_EXECUTION": "1",
+    "JAX_NO_TRACING": "1",
+    "JAX_TRANSFER_GUARD": "disallow",
+    "JAX_ERROR_CHECKING_BEHAVIOR_NAN": "raise",
     "MPLBACKEND": "no such",
 }
 NO_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "COLUMNS": "40"}

@@ -12,6 +12,7 @@ import io
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable
 from functools import partial, wraps
 from importlib import metadata
@@ -105,6 +106,23 @@ def _call(main: Callable[..., int | None], program: str, example: str, out: outp
             return command() or 0
     except SystemExit as stop:
         raise UsageError("a function or module that the command was given calls sys.exit") from stop
+    except ValueError as error:
+        name = _refused_variable(error)
+        if name is None:
+            raise
+        value = os.environ[name]
+        raise UsageError(f"{name}: JAX does not accept the value {value!r}") from error
+
+
+def _refused_variable(error: ValueError) -> str | None:
+    """The variable of the environment whose value kept JAX from being imported, if one did."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if "jax" in sys.modules or frames[-1].f_globals.get("__name__") != "jax._src.config":
+        return None
+    given = {name: value for name, value in os.environ.items() if name.startswith("JAX_")}
+    named = [name for name in given if name.lower() in str(error).lower()]
+    quoted = [name for name, value in given.items() if repr(value) in str(error)]
+    return max(named or quoted, key=len, default=None)  # some names begin with another
 
 
 def make_folder(path: Path, *, option: str) -> Path:

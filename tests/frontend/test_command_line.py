@@ -5,6 +5,7 @@ import importlib
 import io
 import os
 import shlex
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -199,6 +200,40 @@ def test_a_size_that_no_terminal_has_is_ignored(name, value, monkeypatch, capsys
 def test_texts_are_printed_as_they_are(capsys):
     make_console().print("[/bold] [red]results[/red] :warning: 1")
     assert capsys.readouterr().out == "[/bold] [red]results[/red] :warning: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("JAX_ENABLE_X64", "Maybe"),
+        ("JAX_NUM_CPU_DEVICES", "abc"),
+        ("JAX_LOGGING_LEVEL", "foo"),
+        ("JAX_TRANSFER_GUARD_HOST_TO_DEVICE", "no"),
+        ("JAX_SERIALIZATION_VERSION", "abc"),  # which the message of JAX does not name
+    ],
+)
+def test_a_value_with_which_jax_cannot_be_imported_is_one_line(name, value):
+    code = "from pgeom.frontend import command_line\n"
+    code += "def main() -> None:\n    import jax\n"
+    code += "command_line.run(main, 'example')"
+    free = {key: text for key, text in os.environ.items() if not key.startswith("JAX_")}
+    environment = {**free, "JAX_TRANSFER_GUARD": "allow", name: value}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    line = f"error: {name}: JAX does not accept the value {value!r}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
+
+
+def test_an_error_of_the_project_is_not_put_down_to_a_variable(monkeypatch):
+    def fail():
+        raise ValueError("not JAX_ENABLE_X64 = 'maybe'")
+
+    monkeypatch.setenv("JAX_ENABLE_X64", "maybe")
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    monkeypatch.setattr(sys, "argv", ["example"])
+    with pytest.raises(ValueError, match=r"^not JAX"):
+        run(fail, "examples.one")
 
 
 def test_a_folder_is_made_unless_a_file_is_in_the_way(tmp_path):

@@ -73,8 +73,10 @@ def run(
 
 def _forget_variables() -> None:
     """Remove variables that would stop a library halfway through the command."""
-    # figures open no window, and a wrong name would stop matplotlib after all the training
-    os.environ.pop("MPLBACKEND", None)
+    # figures open no window and have no date, but a wrong name or number would stop matplotlib
+    # after all the training
+    for name in ("MPLBACKEND", "SOURCE_DATE_EPOCH"):
+        os.environ.pop(name, None)
     for name in ("COLUMNS", "LINES"):  # rich prints nothing in 0 columns, and takes ² for a number
         if not re.fullmatch("0*[1-9][0-9]{0,4}", os.environ.get(name, "")):
             os.environ.pop(name, None)

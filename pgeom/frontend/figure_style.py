@@ -24,7 +24,7 @@ BLACK, BLUE, SKY_BLUE, GREEN = "#000000", "#0072B2", "#56B4E9", "#009E73"
 YELLOW, ORANGE, RED, PURPLE, GREY = "#F0E442", "#E69F00", "#D55E00", "#CC79A7", "#555555"
 
 FORMS = ("png", "pdf", "svg")
-UNDATED = {"svg": {"Date": None}}  # the same figure is the same file
+UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same figure is the same file
 STYLE = {
     "font.size": 9,
     "axes.titlesize": 9,
@@ -63,7 +63,9 @@ def figure(
       math: whether $…$ in a text is mathematics; not where a user's names are drawn.
       **subplots: further arguments of `Figure.subplots`, such as `sharey` or `gridspec_kw`.
     """
-    with matplotlib.rc_context({**STYLE, "text.parse_math": math}):
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # whatever the matplotlibrc of a user says
+        matplotlib.rcParams.update({**STYLE, "text.parse_math": math})
         made = Figure(figsize=size, layout=layout)
         yield made, made.subplots(rows, columns, squeeze=False, **subplots)
 

@@ -38,6 +38,7 @@ HOSTILE = {
     "JAX_TRANSFER_GUARD": "disallow",
     "JAX_ERROR_CHECKING_BEHAVIOR_NAN": "raise",
     "MPLBACKEND": "no such",
+    "SOURCE_DATE_EPOCH": "no number",
 }
 NO_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "COLUMNS": "40"}
 

@@ -66,7 +66,7 @@ def run(
     if watch.code is not None:  # here, where the exception is gone, and all that its frames held
         watch.end(watch.code)
     if code == INTERRUPTED:  # not by a signal, but by a user's function
-        print(on_interrupt, file=sys.stderr)
+        output.say(on_interrupt)
     atexit.register(output.close_results)  # last, and so called first
     sys.exit(code)
 
@@ -91,7 +91,7 @@ def _execute(main: Callable[..., int | None], program: str, example: str) -> int
             raise UsageError(f"cannot write to standard output: {out.error.strerror}")
         return code
     except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
+        output.say(f"error: {error}")
         return BAD_INPUT
 
 

@@ -88,6 +88,12 @@ def results() -> Tolerant | None:
     return _RESULTS.get()
 
 
+def say(line: str) -> None:
+    """Print a line on standard error, if there is one: `print` would take standard output."""
+    if sys.stderr is not None:
+        print(line, file=Tolerant(sys.stderr), flush=True)
+
+
 def close_results() -> None:
     """Flush standard output; what is printed after that goes to standard error, if there is one.
 

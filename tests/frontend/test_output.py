@@ -56,11 +56,11 @@ def test_results_and_the_rest_part_ways(capsys):
     assert output.results() is None
 
 
-def execute(code, closing):
+def execute(code, closing, expected=0):
     """What a new Python prints, some of whose streams are closed."""
     shell = f"exec {sys.executable} -c '{code}' {closing}"
     done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == expected, done.stderr
     return done.stdout, done.stderr
 
 
@@ -96,3 +96,19 @@ command_line.run(main, "example")
     assert out == ("" if ">&-" in closing.split() else "result\n")
     if not closing:
         assert sorted(err.split()) == ["bye", "child"]
+
+
+@pytest.mark.parametrize(("error", "code"), [("UsageError(0)", 2), ("KeyboardInterrupt", 130)])
+@pytest.mark.parametrize("closing", ["", "2>&-", "2>/dev/full"])
+def test_what_went_wrong_is_no_result(error, code, closing):
+    script = f"""{PREPARED}
+from pgeom.frontend import command_line
+from pgeom.frontend.errors import UsageError
+
+def main() -> None:
+    raise {error}
+
+command_line.run(main, "example")
+"""
+    out, err = execute(script, closing, expected=code)
+    assert out == "" and err.count("\n") == (not closing)

@@ -11,6 +11,7 @@ files, and the first error is kept for its end.
 (0, '0.92 ? 0.01\\n')
 """
 
+import errno
 import io
 import os
 import sys
@@ -35,11 +36,24 @@ class Tolerant:
             stream.reconfigure(errors="replace")
 
     def write(self, text: str) -> int:
-        self._attempt(self.stream.write, text)
+        try:
+            self._attempt(self.stream.write, text)
+        except ValueError as error:  # closed by a user's module, past this class
+            self.error = OSError(errno.EBADF, str(error).rstrip("."))
         return len(text)
 
     def flush(self) -> None:
-        self._attempt(self.stream.flush)
+        with suppress(ValueError):  # closed, and so flushed
+            self._attempt(self.stream.flush)
+
+    def close(self) -> None:
+        """Flush: a user's module that closes its standard output closes nobody else's."""
+        self.flush()
+
+    def detach(self) -> Any:
+        """The stream of bytes, which a user's module may wrap; this goes on to write to it."""
+        self.flush()
+        return self.stream.buffer
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)

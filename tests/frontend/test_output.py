@@ -112,3 +112,38 @@ command_line.run(main, "example")
 """
     out, err = execute(script, closing, expected=code)
     assert out == "" and err.count("\n") == (not closing)
+
+
+@pytest.mark.parametrize(
+    ("close", "printed"),
+    [
+        ("sys.stdout.close(); sys.stderr.close()", "a library prints\n"),
+        ("sys.stdout.detach()", "a library prints\n"),
+        ("sys.stdout.buffer.close()", ""),
+        ("sys.__stdout__.close(); sys.__stderr__.close()", ""),
+    ],
+)
+def test_a_user_s_module_that_closes_a_stream_loses_no_result(close, printed):
+    script = f"""{PREPARED}
+from pgeom.frontend import command_line, output
+
+def main() -> int:
+    {close}
+    print("a library prints", flush=True)
+    print("result", file=output.results())
+    return 1
+
+command_line.run(main, "example")
+"""
+    out, err = execute(script, "", expected=1)
+    assert (out, err) == ("result\n", printed)
+
+
+def test_writing_to_a_closed_stream_is_an_error_that_is_kept():
+    stream = io.StringIO()
+    tolerant = output.Tolerant(stream)
+    stream.close()
+    tolerant.flush()  # which has nothing to write
+    assert tolerant.error is None
+    print("text", file=tolerant)
+    assert tolerant.error.strerror == "I/O operation on closed file"

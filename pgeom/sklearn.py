@@ -172,16 +172,18 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         return np.array([float(self.class_weight.get(name, 1)) for name in known])
 
     def _fit_scale(self, features: np.ndarray, weights: np.ndarray) -> None:
-        exact = features.astype(np.float64)
-        self.mean_ = np.average(exact, axis=0, weights=weights)
-        spread = np.sqrt(np.average((exact - self.mean_) ** 2, axis=0, weights=weights))
-        constant = spread <= 1e-7 * np.abs(self.mean_)  # up to rounding
-        self.scale_ = np.where(constant | (spread == 0), 1.0, spread)
+        # in units of a power of two, in which the squares of no feature overflow or vanish
+        unit = np.exp2(np.frexp(np.abs(features).max(axis=0).astype(np.float64))[1] - 1)
+        exact = features / unit
+        mean = np.average(exact, axis=0, weights=weights)
+        spread = np.sqrt(np.average((exact - mean) ** 2, axis=0, weights=weights))
+        constant = spread <= 1e-7 * np.abs(mean)  # up to rounding
+        self.mean_, self.scale_ = mean * unit, np.where(constant, 1.0, spread * unit)
 
     def _standardise(self, X: np.ndarray) -> Float[np.ndarray, "n d"]:
         """Standardised features, of which the far ones are drawn in, smoothly, to within ±3."""
         z = (X - self.mean_) / self.scale_
-        return (z / np.sqrt(1 + (z / FAR) ** 2)).astype(np.float32)
+        return (z / np.hypot(1, z / FAR)).astype(np.float32)
 
     def _set_aside(
         self, data: Examples, random: np.random.RandomState

@@ -233,3 +233,20 @@ def test_bad_parameters_are_refused_in_one_line(iris, given, message):
     with pytest.raises(ValueError, match=message) as raised:
         ProperLossClassifier(**{"epochs": 2, "random_state": 0, **given}).fit(*iris)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("power", [-600, 600, 1000])
+def test_the_units_of_a_feature_change_nothing(power):
+    X, y = load_wine(return_X_y=True)
+    units = np.where(np.arange(X.shape[1]) == 0, np.exp2(power), 1.0)
+    plain, scaled = (ProperLossClassifier(**FAST).fit(data, y) for data in (X, X * units))
+    np.testing.assert_array_equal(plain.scale_ * units, scaled.scale_)
+    np.testing.assert_array_equal(plain.predict_proba(X), scaled.predict_proba(X * units))
+
+
+def test_an_example_that_is_very_far_out_is_as_one_that_is_far_out():
+    X, y = load_wine(return_X_y=True)
+    classifier = ProperLossClassifier(**FAST).fit(X, y)
+    far, farther = (np.where(np.arange(X.shape[1]) == 0, size, X[:1]) for size in (1e12, 1e300))
+    found = classifier.predict_proba(np.concatenate([far, farther]))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)

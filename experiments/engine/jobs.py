@@ -74,6 +74,7 @@ def train_missing(study: Study, store: Store, machine: Machine, title: str = "")
         return JobStats(runs=job.runs)
     parts = [(part, part.sizes()) for part in job.by_size()]
     plans = [plan_setups(*part, machine) for part in parts]  # all, before anything is trained
+    train_part = _timed if study.timed else partial(_grouped, machine=machine, title=title)
     stats = JobStats()
     for (part, sizes), setups in zip(parts, plans, strict=True):
         for setup in setups:
@@ -83,8 +84,7 @@ def train_missing(study: Study, store: Store, machine: Machine, title: str = "")
             stats += JobStats(compiling=time.perf_counter() - begun)
             if machine.is_primary:
                 store.describe(describe(study))
-            grouped = partial(_grouped, machine=machine, title=title)
-            stats += (_timed if study.timed else grouped)(part, programs)
+            stats += train_part(part, programs)
     return stats
 
 

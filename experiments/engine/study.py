@@ -47,7 +47,7 @@ class Sources(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """Runs that one compiled program trains: every loss in every regime with every seed.
+    """Runs that are compared with each other: every loss in every regime with every seed.
 
     Attributes:
       name: tells it from its variants, as in "no early stopping".

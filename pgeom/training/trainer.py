@@ -2,7 +2,7 @@
 
 One call trains a *group*: so many members per device of the mesh. A larger job is a sequence of
 groups through the same program: neither another regime, seed, learning rate or coefficient nor
-another number of them compiles anything.
+another number of them compiles anything, as long as members have equally many examples.
 
 The mesh may span several processes. Each of them then calls the same functions with the same
 tasks, computes the members of its own devices, and gets the results of all.

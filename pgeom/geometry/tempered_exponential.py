@@ -71,6 +71,6 @@ def log_tempered_exp(x: Float[Array, "*shape"], t: Number) -> Float[Array, "*sha
     """log exp_t(x) = log1p((1 − t)x)/(1 − t), and −∞ outside the support."""
     if t == 1:
         return x
-    inside = 1 + (1 - t) * x > 0
+    inside = ~(1 + (1 - t) * x <= 0)  # NaN stays NaN
     safe = jnp.where(inside, x, 0.0)  # the second where, so that no gradient sees log of ≤ 0
     return jnp.where(inside, jnp.log1p((1 - t) * safe) / (1 - t), -jnp.inf)

@@ -6,6 +6,7 @@ Array(0.6931472, dtype=float32)
 """
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +31,7 @@ def bi_tempered(
     Args:
       logits: `[..., K]`.
       labels: `[...]`.
-      t1: < 2; below 1 the loss is bounded.
+      t1: < 2; below 1 the loss is bounded. Neither temperature may be traced.
       t2: > 0; above 1 the tails are heavy, below 1 the support is finite.
 
     Returns:
@@ -38,6 +39,7 @@ def bi_tempered(
     """
     edge.require(t1 < 2, "t1", "less than 2", t1)
     edge.check_positive("t2", t2)
+    t1, t2 = float(t1), float(t2)
 
     def example(logits, label):
         log_p = log_tempered_softmax(logits, t2)
@@ -66,44 +68,43 @@ def normaliser(logits: Float[Array, " K"], t: Number) -> Float[Array, ""]:
     return top + _normaliser_below(logits - top, t)
 
 
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+@partial(jax.jit, static_argnums=1, inline=True)  # or the loop would be compiled at every call
 def _normaliser_below(z, t):
     """λ(z) ≥ 0 for logits with maximum 0, accurate to the last digits even if it is small."""
-    top, info = argmax_mask(z), jnp.finfo(z.dtype)
+    largest, info = argmax_mask(z), jnp.finfo(z.dtype)
 
-    @jax.custom_jvp
-    def solve(z):
-        def unconverged(state):
-            steps, lam, change = state
-            # The error after a step is ½|g″/g′| change². For t > 1 the top class bounds it; for
-            # t < 1 nothing does at the edge of the support. A negative step is rounding.
-            left = t * change**2 / (2 * (1 + (t - 1) * lam)) if t > 1 else change
-            resolved = info.eps * jnp.maximum(lam, info.tiny**0.5)  # normal numbers only
-            return (steps < MAX_STEPS) & (change > 0) & (left > resolved)
+    def unconverged(state):
+        steps, lam, change = state
+        # The error after a step is ½|g″/g′| change². For t > 1 the top class bounds it; for
+        # t < 1 nothing does at the edge of the support. A negative step is rounding.
+        left = t * change**2 / (2 * (1 + (t - 1) * lam)) if t > 1 else change
+        resolved = info.eps * jnp.maximum(lam, info.tiny**0.5)  # normal numbers only
+        return (steps < MAX_STEPS) & (change > 0) & (left > resolved)
 
-        def newton(state):
-            steps, lam, _ = state
-            p = jnp.exp(log_tempered_exp(z - lam, t))
-            top_excess = expm1(log_tempered_exp(-lam, t))  # p of the top class, less one
-            excess = jnp.sum(jnp.where(top, 0.0, p)) + top_excess  # Σp − 1
-            # p^t = p/p^{1−t}, where p^{1−t} is linear in λ, and p = 0 where that is negative
-            slope = jnp.sum(p / jnp.where(p > 0, 1 + (1 - t) * (z - lam), 1.0)) / (1 + excess)
-            log_total = jnp.log1p(excess)
-            change = log_total * expm1_ratio((t - 1) * log_total) / slope
-            return steps + 1, lam + change, change
+    def newton(state):
+        steps, lam, _ = state
+        p = jnp.exp(log_tempered_exp(z - lam, t))
+        top_excess = expm1(log_tempered_exp(-lam, t))  # p of the top class, less one
+        excess = jnp.sum(jnp.where(largest, 0.0, p)) + top_excess  # Σp − 1
+        # p^t = p/p^{1−t}, where p^{1−t} is linear in λ, and p = 0 where that is negative
+        slope = jnp.sum(p / jnp.where(p > 0, 1 + (1 - t) * (z - lam), 1.0)) / (1 + excess)
+        log_total = jnp.log1p(excess)
+        change = log_total * expm1_ratio((t - 1) * log_total) / slope
+        return steps + 1, lam + change, change
 
-        start = (0, jnp.zeros((), z.dtype), jnp.asarray(jnp.inf, z.dtype))
-        return jax.lax.while_loop(unconverged, newton, start)[1]
+    top = jnp.max(z)  # zero, or NaN; in a `shard_map` it varies over devices as z does
+    return jax.lax.while_loop(unconverged, newton, (0, top, top + jnp.inf))[1]
 
-    @solve.defjvp
-    def solve_jvp(primals, tangents):
-        # By hand because the iteration should not be unrolled: the implicit function theorem gives
-        # ∂λ/∂z_k = p_k^t / Σ_j p_j^t, the escort distribution.
-        (z,), (z_dot,) = primals, tangents
-        lam = solve(z)
-        escort = jax.nn.softmax(t * log_tempered_exp(z - lam, t))
-        return lam, jnp.dot(escort, z_dot)
 
-    return solve(z)
+@_normaliser_below.defjvp
+def _normaliser_below_jvp(t, primals, tangents):
+    # By hand because the iteration should not be unrolled: the implicit function theorem gives
+    # ∂λ/∂z_k = p_k^t / Σ_j p_j^t, the escort distribution.
+    (z,), (z_dot,) = primals, tangents
+    lam = _normaliser_below(z, t)
+    escort = jax.nn.softmax(t * log_tempered_exp(z - lam, t))
+    return lam, jnp.dot(escort, z_dot)
 
 
 def _loss_alone(x, t):

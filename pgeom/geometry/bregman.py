@@ -78,6 +78,10 @@ class BregmanScore:
     def _lifted(self) -> Callable:
         return edge.lift_targets(self.score_labels, self.score_targets, name="p")
 
+    def __getstate__(self) -> dict[str, Generator]:
+        """What a pickle or a copy holds: not the compiled function, which cannot be pickled."""
+        return {"generator": self.generator}
+
     def score_labels(self, p: Float[Array, "n K"], labels: Int[Array, " n"]) -> Float[Array, " n"]:
         """D_F(e_y, p)."""
 

@@ -110,18 +110,22 @@ def closure_converted(F: Generator, p: Array) -> tuple[Callable, list]:
     custom_jvp needs everything that may be differentiated or mapped as an argument, and
     `jax.closure_convert` would leave out integers and booleans.
     """
-    from jax.extend.core import jaxpr_as_fun  # with it comes Pallas, which takes a while
+    # with it comes Pallas, which takes a while
+    from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
     program = jax.make_jaxpr(F)(p)
-    traced = [i for i, value in enumerate(program.consts) if isinstance(value, jax.core.Tracer)]
+    jaxpr, consts = program.jaxpr, program.consts
+    traced = [i for i, value in enumerate(consts) if isinstance(value, jax.core.Tracer)]
+    # without the tracers, which would leak: rules of derivatives outlive the trace
+    known = [None if i in traced else value for i, value in enumerate(consts)]
 
     def pure(x, *parameters):
-        values = list(program.consts)
+        values = list(known)
         for i, value in zip(traced, parameters, strict=True):
             values[i] = value
-        return jaxpr_as_fun(program.replace(consts=values))(x)[0]
+        return jaxpr_as_fun(ClosedJaxpr(jaxpr, values))(x)[0]
 
-    return pure, [program.consts[i] for i in traced]
+    return pure, [consts[i] for i in traced]
 
 
 def _divergence(F: Callable, displace: Callable) -> Callable:
@@ -169,7 +173,7 @@ def _value(F: Generator, displace: Callable, target, p):
     """
     n, K = p.shape
     chunk = max(1, AT_ONCE // (K * NODES[p.dtype.itemsize]))
-    if n <= chunk:
+    if not isinstance(n, int) or n <= chunk:  # of a batch exported without a size nothing is known
         return _careful_value(F, displace, target, p)
 
     def chunk_values(indices):

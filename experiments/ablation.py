@@ -94,10 +94,12 @@ def read_places(studies: list[Study], folder: Path) -> "pd.DataFrame":
 
 def make_grids(frame: "pd.DataFrame", own: tuple[LossSpec, ...] = ()) -> list:
     """One table per candidate, and one of the user's own losses."""
+    from experiments.tables.margins import headline
     from experiments.tables.summary import crossed
 
+    metric = headline(frame).name
     return [
-        crossed(frame, variants, family if family == OWN else f"ablation of {family}", "accuracy")
+        crossed(frame, variants, family if family == OWN else f"ablation of {family}", metric)
         for family, variants in families(own).items()
     ]
 
@@ -106,10 +108,11 @@ def show(studies: list[Study], command: Command) -> list[Path]:
     """Write the figure and the tables and print the latter, all from records."""
     from experiments import figures
     from experiments.tables.grid import publish
+    from experiments.tables.margins import headline
     from experiments.tables.summary import summarise
 
     frame, page = read_places(studies, command.out), command.out / "tables-ablation.md"
-    summary = summarise(frame, ("accuracy", "nll"), by=("place", "loss"))
+    summary = summarise(frame, (headline(frame).name, "nll"), by=("place", "loss"))
     own = studies[0].losses[len(CAPM) + len(HPG) :]
     drawn = figures.ablations(frame, families(own), command.out / "ablations")
     publish(make_grids(frame, own), summary, page, command.console, command.json)

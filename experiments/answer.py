@@ -1,9 +1,9 @@
 """Which loss, by how much, how sure: `python -m experiments.answer`.
 
-The paper's cells and losses over a hundred seeds: every loss is compared with cross-entropy and
-with the Brier score, the geometry-free control of CAPM, HPG and APMS. `--controls` asks whether
-what is found belongs to the losses or to the protocol, and checks the claims about ablations and
-perturbations too.
+The paper's cells and losses over a hundred seeds, or data of your own: every loss is compared with
+cross-entropy and with the Brier score, the geometry-free control of CAPM, HPG and APMS. The option
+`--controls` asks whether what is found belongs to the losses or to the protocol, and checks the
+claims about ablations and perturbations too.
 """
 
 from dataclasses import replace
@@ -19,6 +19,7 @@ from experiments.engine.controls import CONTROLS, Control
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
 from experiments.longtail import DATASET, REGIME
+from pgeom.data.regimes import KINDS
 from pgeom.frontend import command_line, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
@@ -48,7 +49,8 @@ class Plan(NamedTuple):
         folders: dict[Path, dict[tuple[str, ...], Study]] = {out: {}}
         for studies in (self.protocol, *self.controls.values(), *self.others.values()):
             for study in studies:
-                names = (study.name, study.dataset.name, *(loss.name for loss in study.losses))
+                names = (study.name, study.dataset.name, *map(str, study.regimes))
+                names += tuple(loss.name for loss in study.losses)
                 folders.setdefault(self.folder(study, out), {})[names] = study
         return {folder: [*studies.values()] for folder, studies in folders.items()}
 
@@ -61,6 +63,8 @@ class Plan(NamedTuple):
 
 
 def main(
+    dataset: str | None = None,
+    regimes: tuple[str, ...] = (),
     losses: tuple[str, ...] = (),
     controls: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
     control_seeds: int = 20,
@@ -71,20 +75,27 @@ def main(
     """Compare every loss with cross-entropy and Brier over many seeds, and say what to choose.
 
     Args:
-        losses: Names such as ce or ldam, ce among them; all seventeen by default.
+        dataset: A name such as digits or wine, or the path of your own data; by default the
+            paper's four datasets.
+        regimes: Of --dataset, such as clean or symmetric-40; its own by default.
+        losses: Names such as ce or ldam, ce among them; by default all seventeen, of which the four
+            that know the class counts are only for rare classes.
         controls: Whether to train the controls, too.
         control_seeds: How many of the seeds the controls have.
         page: Where to write the answer as a page of Markdown, with its figures beside it.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    losses = choose_all("loss", losses, LOSSES)
-    if REFERENCE not in losses:
+    given = command_line.as_given(main, locals())
+    if regimes and dataset is None:
+        raise UsageError("--regimes needs --dataset here")
+    common.check_words(dataset, regimes=regimes, losses=losses, known=LOSSES)
+    if REFERENCE not in choose_all("loss", losses, LOSSES):
         raise UsageError(f"--losses must have {REFERENCE}, with which the others are compared")
     if control_seeds < 1:
         raise UsageError(f"--control-seeds must be at least 1, got {control_seeds}")
     command = Command(common, out)
-    plan = make_plan(common, losses, control_seeds if controls else 0)
+    plan = make_plan(common, losses, control_seeds if controls else 0, dataset, regimes)
     folders = plan.folders(out)
     protocol = sum(study.runs for study in plan.protocol)
     total = sum(study.runs for studies in folders.values() for study in studies)
@@ -94,15 +105,30 @@ def main(
         soft_wrap=True,
     )
     command.train_in(folders)
-    command.finish(lambda: show(plan, page, command))
+    command.finish(lambda: show(plan, page, command, given))
 
 
-def make_plan(options: Options, losses: tuple[str, ...], control_seeds: int) -> Plan:
-    """The studies of the paper's cells and, if these have seeds, of the controls."""
-    general = tuple(loss for loss in losses if loss in GENERAL)
-    protocol = [make_study("protocol", options, name, losses=general) for name in NOISE_DATASETS]
-    tail = {"regimes": (REGIME,), "losses": losses, "known": LOSSES}
-    protocol.append(make_study("protocol", options, DATASET, **tail))
+def make_plan(
+    options: Options,
+    losses: tuple[str, ...],
+    control_seeds: int,
+    dataset: str | None = None,
+    regimes: tuple[str, ...] = (),
+) -> Plan:
+    """The studies of the paper's cells or of a dataset and, if these have seeds, of the controls.
+
+    The ablations and perturbations are about the paper's claims, and so about its cells alone.
+    """
+    chosen = choose_all("loss", losses, LOSSES)
+    general = tuple(loss for loss in chosen if loss in GENERAL)
+    if dataset is None:
+        names = NOISE_DATASETS
+        protocol = [make_study("protocol", options, name, losses=general) for name in names]
+        tail = {"regimes": (REGIME,), "losses": chosen, "known": LOSSES}
+        protocol.append(make_study("protocol", options, DATASET, **tail))
+    else:
+        asked = {"regimes": regimes, "losses": chosen, "known": LOSSES}
+        protocol = _separate(make_study("protocol", options, dataset, **asked), named=bool(losses))
     if not control_seeds:
         return Plan(protocol, {}, {})
     seeds = protocol[0].seeds[:control_seeds]
@@ -111,10 +137,28 @@ def make_plan(options: Options, losses: tuple[str, ...], control_seeds: int) -> 
         control.name: [varied for study in fewer for varied in control.vary(study)]
         for control in CONTROLS
     }
+    if dataset is not None:
+        return Plan(protocol, controls, {})
     given = replace(options, generators=(), own_losses=(), seeds=tuple(f"{s}," for s in seeds))
     probed = robustness.make_probed(given, general)
     others = {"ablation": ablation.make_studies(given), "robustness": [probed]}
     return Plan(protocol, controls, others)
+
+
+def _separate(study: Study, *, named: bool) -> list[Study]:
+    """A study of all losses without those that know the class counts where these are even.
+
+    Args:
+      study: of one dataset.
+      named: whether the user named the losses, who will have meant it.
+    """
+    if named or study.dataset.is_uneven:
+        return [study]
+    plain = tuple(x for x in study.losses if x.name in GENERAL or x.name not in LOSSES)
+    thinned = tuple(one for one in study.regimes if KINDS[one.kind].thin is not None)
+    even = tuple(one for one in study.regimes if one not in thinned)
+    parts = [replace(study, regimes=even, losses=plain), replace(study, regimes=thinned)]
+    return [part for part in parts if part.regimes]
 
 
 def read(plan: Plan, out: Path):
@@ -154,7 +198,7 @@ def _keep(control: Control, studies: list[Study], gather):
     return take_last_epoch(runs) if control.keep == "last epoch" else runs
 
 
-def show(plan: Plan, page: Path | None, command: Command) -> list[Path]:
+def show(plan: Plan, page: Path | None, command: Command, given: str) -> list[Path]:
     """Write tables, figures and the page, and print the findings, all from records."""
     # here and not above: a mistake in the command line should not wait for them
     from experiments.tables.answer_page import write_page
@@ -168,7 +212,7 @@ def show(plan: Plan, page: Path | None, command: Command) -> list[Path]:
     written = write_tables(tables, evidence, command.out)
     drawn = draw(evidence, command.out)
     if page is not None:
-        written.append(write_page(page, evidence, tables, drawn, commands(plan)))
+        written.append(write_page(page, evidence, tables, drawn, given))
     if command.json:
         print(to_json(evidence.effects), file=output.results())
     else:
@@ -185,7 +229,7 @@ def draw(evidence, out: Path) -> dict[str, Path]:
     from experiments import figures
 
     forests = {
-        "forest-accuracy": {"reference": "ce", "metric": "accuracy"},
+        "forest-accuracy": {"reference": "ce", "metric": evidence.samples.headline.name},
         "forest-nll": {"reference": "ce", "metric": "nll"},
         "forest-brier-calibrated-nll": {"reference": "brier", "metric": "calibrated_nll"},
     }
@@ -199,18 +243,6 @@ def draw(evidence, out: Path) -> dict[str, Path]:
         path = out / "critical-difference"
         drawn[path.name] = figures.critical_difference(evidence.ranked, path)[0]
     return drawn
-
-
-def commands(plan: Plan) -> list[str]:
-    """The command that makes the same studies again."""
-    seeds = plan.protocol[0].seeds
-    counted = seeds == tuple(range(len(seeds)))
-    words = str(len(seeds)) if counted else ",".join(map(str, seeds))
-    made = f"python -m experiments.answer --seeds {words}"
-    if plan.controls:
-        fewer = len(next(iter(plan.controls.values()))[0].seeds)
-        made += f" --controls --control-seeds {fewer}"
-    return [f"{made} --page docs/answer.md"]
 
 
 if __name__ == "__main__":

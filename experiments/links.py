@@ -6,13 +6,17 @@ batches and initial weights: by softmax, and by the canonical link of its own ge
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from experiments.comparison import NOISE_DATASETS
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
-from experiments.longtail import DATASET, REGIME
+from experiments.longtail import DATASET
 from pgeom.frontend import command_line
+from pgeom.frontend.errors import UsageError
 from pgeom.losses.catalogue import LINKED, LOSSES, TSALLIS
 
 KNOWN = {name: LOSSES[name] for name in ("brier", "capm", "hpg")} | {TSALLIS.name: TSALLIS}
@@ -21,7 +25,8 @@ CELLS = (*NOISE_DATASETS, DATASET)
 
 
 def main(
-    datasets: tuple[str, ...] = CELLS,
+    dataset: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--datasets",))] = CELLS,
+    regimes: tuple[str, ...] = (),
     losses: tuple[str, ...] = (),
     out: Path = Path("results/links"),
     common: Common = HUNDRED_SEEDS,
@@ -29,28 +34,33 @@ def main(
     """Train proper losses by softmax and by their canonical link, and compare the two.
 
     Args:
-        datasets: Names such as digits; the paper's four by default.
+        dataset: Names such as digits, or the path of your own data; the paper's four by default.
+        regimes: Of --dataset, such as clean or symmetric-40; its own by default.
         losses: Of brier, capm, hpg and tsallis; all four by default.
         out: The folder for records and tables.
         common: Options of every command.
     """
     common.refuse_own_losses("experiments.links")
-    for dataset in datasets:
-        common.check_words(dataset, losses=losses, known=KNOWN)
+    if regimes and dataset == CELLS:
+        raise UsageError("--regimes needs --dataset here")
+    for name in dataset:
+        common.check_words(name, regimes=regimes, losses=losses, known=KNOWN)
     command = Command(common, out)
-    studies = make_studies(common, datasets, losses)
+    studies = make_studies(common, dataset, losses, regimes)
     command.train(*studies)
     command.finish(lambda: show(studies, command))
 
 
 def make_studies(
-    options: Options, datasets: tuple[str, ...] = CELLS, losses: tuple[str, ...] = ()
+    options: Options,
+    dataset: tuple[str, ...] = CELLS,
+    losses: tuple[str, ...] = (),
+    regimes: tuple[str, ...] = (),
 ) -> list[Study]:
     """One study per dataset, with each loss under both links."""
     studies = []
-    for dataset in datasets or CELLS:
-        regimes = (REGIME,) if dataset == DATASET else ()
-        study = make_study("links", options, dataset, regimes=regimes, losses=losses, known=KNOWN)
+    for name in dataset or CELLS:
+        study = make_study("links", options, name, regimes=regimes, losses=losses, known=KNOWN)
         linked = [
             replace(loss.with_canonical_link(), name=f"{loss.name}{LINKED}")
             for loss in study.losses
@@ -78,4 +88,4 @@ def show(studies: list[Study], command: Command) -> list[Path]:
 
 
 if __name__ == "__main__":
-    command_line.run(main, "experiments.links", example="--datasets digits --seeds 20")
+    command_line.run(main, "experiments.links", example="--dataset digits --seeds 20")

@@ -1,32 +1,31 @@
-"""Seventeen losses on a 30:1 long tail: `python -m experiments.longtail`.
+"""Seventeen losses on a long tail: `python -m experiments.longtail`.
 
 Every loss is trained twice, with the protocol's early stopping and without any, because the
 published tie of cross-entropy and the candidates near .16 is an effect of stopping: their
 validation NLL is best in the second or third epoch, long before they have learnt anything.
+
+The tail is 30:1, or the one that data has by itself: classes that are uneven already are taken as
+they are.
 """
 
 from dataclasses import replace
 from pathlib import Path
 
 from experiments.engine.command import Command
+from experiments.engine.data_options import parse_kinds, parse_regimes
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
+from pgeom.data.regimes import CLEAN, Regime
 from pgeom.frontend import command_line
 from pgeom.losses import catalogue
 from pgeom.training import settings
 
-DATASET, REGIME = "long-tail", "long-tail-30"
-METRICS = {
-    "balanced_accuracy": "Balanced acc. ↑",
-    "nll": "NLL ↓",
-    "brier": "Brier ↓",
-    "ece": "ECE ↓",
-}
+DATASET, REGIME, OPTION = "long-tail", "long-tail-30", "--regime"
 
 
 def main(
     dataset: str = DATASET,
-    regime: str = REGIME,
+    regime: str | None = None,
     losses: tuple[str, ...] = (),
     out: Path = Path("results/longtail"),
     common: Common = DEFAULTS,
@@ -35,12 +34,14 @@ def main(
 
     Args:
         dataset: A name such as digits or wine, or the path of your own data.
-        regime: The ratio of the largest class to the smallest, as in long-tail-30.
+        regime: The ratio of the largest class to the smallest, as in long-tail-30, the default; or
+            clean for the classes as they are, the default where they are uneven.
         losses: Names such as ce or ldam; all seventeen by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    common.check_words(dataset, regimes=(regime,), losses=losses, known=catalogue.LOSSES)
+    common.check_words(dataset, losses=losses, known=catalogue.LOSSES)
+    parse_kinds((regime or REGIME,), option=OPTION)
     command = Command(common, out)
     studies = make_studies(common, losses, dataset, regime)
     command.train(*studies)
@@ -48,13 +49,29 @@ def main(
 
 
 def make_studies(
-    options: Options, losses: tuple[str, ...], dataset: str = DATASET, regime: str = REGIME
+    options: Options, losses: tuple[str, ...], dataset: str = DATASET, regime: str | None = None
 ) -> tuple[Study, Study]:
     """The protocol's study, and the same one without early stopping."""
-    chosen = {"regimes": (regime,), "losses": losses, "known": catalogue.LOSSES}
-    stopped = make_study("early stopping", options, dataset, **chosen)
+    asked = {"losses": losses, "known": catalogue.LOSSES}
+    stopped = make_study("early stopping", options, dataset, **asked)
+    stopped = replace(stopped, regimes=_choose_regime(stopped, regime))
     training = replace(stopped.training, stopping=settings.NEVER)
     return stopped, replace(stopped, name="trained to the end", training=training)
+
+
+def _choose_regime(study: Study, regime: str | None) -> tuple[Regime]:
+    """The regime asked for, or the tail that a dataset has by itself, or else that of the paper."""
+    wanted = regime or (CLEAN if study.dataset.is_uneven else REGIME)
+    (chosen,) = parse_regimes((wanted,), study.dataset, study.seeds[0], option=OPTION)
+    return (chosen,)
+
+
+def _describe(study: Study) -> str:
+    """The regime and, where it leaves the classes as they are, how large these are."""
+    (regime,), sizes = study.regimes, study.dataset.class_sizes
+    if regime.kind != CLEAN:
+        return str(regime)
+    return f"{regime}, classes as they are ({sizes.max():,} to {sizes.min():,} examples)"
 
 
 def ways_to_stop(frames: dict) -> dict:
@@ -64,14 +81,16 @@ def ways_to_stop(frames: dict) -> dict:
     that were trained to the end the last epoch is shown, too, where it was recorded.
     """
     from experiments.figures.studies import Series
+    from experiments.tables.margins import headline
 
     stopped, free = frames.values()
+    metric = headline(stopped).name
     ways = {
-        "stopped early, best checkpoint": Series(stopped, "balanced_accuracy"),
-        "trained to the end, best checkpoint": Series(free, "balanced_accuracy"),
+        "stopped early, best checkpoint": Series(stopped, metric),
+        "trained to the end, best checkpoint": Series(free, metric),
     }
-    if "last_balanced_accuracy" in free:
-        ways["trained to the end, last epoch"] = Series(free, "last_balanced_accuracy")
+    if f"last_{metric}" in free:
+        ways["trained to the end, last epoch"] = Series(free, f"last_{metric}")
     return ways
 
 
@@ -85,19 +104,21 @@ def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
     from experiments.tables.paired_tests import significance
     from experiments.tables.summary import performance, summarise
 
-    regime = str(studies[0].regimes[0])
+    regime, title = str(studies[0].regimes[0]), _describe(studies[0])
     frames = {study.name: read_frame(study, command.out) for study in studies}
     grids = [
-        performance(frame, f"{regime}, {name}", regime, METRICS) for name, frame in frames.items()
+        grid
+        for name, frame in frames.items()
+        for grid in (
+            performance(frame, f"{title}, {name}", regime),
+            significance(frame, f"{title}, {name}", regime),
+        )
     ]
-    tests = significance(frames[studies[0].name], regime, regime)
-    summary = pd.concat(
-        summarise(frame, tuple(METRICS)).assign(stopping=name) for name, frame in frames.items()
-    )
+    summary = pd.concat(summarise(frame).assign(stopping=name) for name, frame in frames.items())
     legend, chance = figures.legend(studies[0].losses), 1 / studies[0].dataset.num_classes
     drawn = figures.longtail(ways_to_stop(frames), legend, chance, command.out / "longtail")
     page = command.out / "tables-longtail.md"
-    publish([*grids, tests], summary, page, command.console, command.json)
+    publish(grids, summary, page, command.console, command.json)
     return [page, *drawn]
 
 

@@ -53,12 +53,16 @@ def make_probed(options: Options, losses: tuple[str, ...], dataset: str = "digit
 def make_grids(frame) -> list:
     """One table per kind of perturbation."""
     from experiments.engine.sensitivity import APGD, FGSM, NATURAL, PGD
+    from experiments.tables.margins import BALANCED, headline
     from experiments.tables.summary import performance
 
-    name = frame["dataset"].iloc[0]
+    name, natural = frame["dataset"].iloc[0], NATURAL
+    if headline(frame) is BALANCED:  # of the clean inputs alone: nothing else is recorded
+        natural = {"accuracy": NATURAL["accuracy"], "balanced_accuracy": "Clean, balanced ↑"}
+        natural |= NATURAL
     return [
         performance(frame, f"{name}, clean models: accuracy under {kind}", "clean", columns)
-        for kind, columns in (("corruption", NATURAL), ("FGSM", FGSM), ("PGD", PGD), ("APGD", APGD))
+        for kind, columns in (("corruption", natural), ("FGSM", FGSM), ("PGD", PGD), ("APGD", APGD))
     ]
 
 

@@ -10,24 +10,26 @@ from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose
 
 
-def parse_regimes(words: tuple[str, ...], dataset: Dataset, seed: int) -> tuple[Regime, ...]:
+def parse_regimes(
+    words: tuple[str, ...], dataset: Dataset, seed: int, *, option: str = "--regimes"
+) -> tuple[Regime, ...]:
     """The regimes asked for, each of which the dataset must allow; its own ones if none are."""
-    regimes = parse_kinds(words)
+    regimes = parse_kinds(words, option=option)
     try:
         for regime in regimes:
             check(dataset, regime, seed)
     except ValueError as error:
-        raise UsageError(f"--regimes: {error}") from None
+        raise UsageError(f"{option}: {error}") from None
     order = {regime: place for place, regime in enumerate(dataset.regimes)}
     return tuple(sorted(regimes, key=lambda one: order.get(one, len(order)))) or dataset.regimes
 
 
-def parse_kinds(words: tuple[str, ...]) -> tuple[Regime, ...]:
+def parse_kinds(words: tuple[str, ...], *, option: str = "--regimes") -> tuple[Regime, ...]:
     """The regimes of these words, each once, whether a dataset allows them or not."""
     try:
         return tuple(dict.fromkeys(map(Regime.parse, words)))
     except ValueError as error:
-        raise UsageError(f"--regimes: {error}") from None
+        raise UsageError(f"{option}: {error}") from None
 
 
 def load_dataset(

@@ -7,6 +7,7 @@ import pandas as pd
 
 from experiments.figures.layout import bars, legend_below
 from experiments.figures.legend import Entry, Legend, by_family
+from experiments.tables.margins import headline
 from pgeom.data.regimes import CLEAN, Regime
 from pgeom.frontend.figure_style import figure, save
 
@@ -14,9 +15,10 @@ from pgeom.frontend.figure_style import figure, save
 def noise_accuracy(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
     """Test accuracy against the rate of symmetric label noise, one panel per family, CE in each.
 
-    Nothing is drawn where every regime has noise of another kind.
+    Where classes are uneven it is balanced accuracy. Nothing is drawn where every
+    regime has noise of another kind.
     """
-    rated = symmetric_runs(frame)
+    rated, metric = symmetric_runs(frame), headline(frame)
     families = by_family(entries, rated["loss"])
     if not families:
         return []
@@ -25,11 +27,11 @@ def noise_accuracy(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Pat
         for axis, (family, shown) in zip(axes[0], families.items(), strict=True):
             for place, entry in enumerate(shown):
                 offset = 0.5 * (place - len(shown) / 2)
-                rate_line(axis, rated, "accuracy", entry, offset, linewidth=1.2, capsize=2)
+                rate_line(axis, rated, metric.name, entry, offset, linewidth=1.2, capsize=2)
             axis.set_title(family)
             axis.set_xlabel("symmetric label noise (%)")
             legend_below(axis)
-        axes[0][0].set_ylabel("test accuracy (higher is better)")
+        axes[0][0].set_ylabel(f"test {metric.words} (higher is better)")
         seeds, dataset = rated["seed"].nunique(), rated["dataset"].iloc[0]
         drawing.suptitle(f"{dataset}: mean ± sample sd over {seeds} seeds", y=1.02, fontsize=10)
         return save(drawing, path)
@@ -50,7 +52,7 @@ def rate_line(axis, rated: pd.DataFrame, metric: str, entry: Entry, offset: floa
     groups = runs[metric].astype(float).groupby(runs["rate"])
     mean, sd = groups.mean(), groups.std(ddof=1).fillna(0)
     look = {"elinewidth": 0.8, "zorder": 3 if entry.name == "ce" else 2, **line}
-    ends = bars(mean, sd, top=1.0 if metric == "accuracy" else np.inf)
+    ends = bars(mean, sd, top=1.0 if metric.endswith("accuracy") else np.inf)
     axis.errorbar(mean.index + offset, mean, yerr=ends, **entry.style, **look)
     axis.set_xticks(sorted(set(runs["rate"])))
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from experiments.figures.layout import labels_down, legend_beside, seed_points
 from experiments.figures.legend import Legend, present
+from experiments.tables.margins import METRICS, headline
 from pgeom.frontend.figure_style import BLUE, GREEN, RED, figure, save
 from pgeom.losses.spec import LossSpec
 
@@ -27,8 +28,9 @@ class Series(NamedTuple):
 
 
 def longtail(series: dict[str, Series], entries: Legend, chance: float, path: Path) -> list[Path]:
-    """Balanced accuracy of every loss, one point per seed, by way of stopping if several."""
-    first = next(iter(series.values())).frame
+    """The accuracy of every loss, one point per seed, by way of stopping if several."""
+    first, field = next(iter(series.values()))
+    words = METRICS[field].words
     losses = present(entries, first)
     with figure(1, 1, (5.6, 0.9 + 0.24 * len(losses) * max(1, len(series) / 2))) as (drawing, axes):
         axis = axes[0][0]
@@ -44,7 +46,7 @@ def longtail(series: dict[str, Series], entries: Legend, chance: float, path: Pa
         axis.text(chance, 1.0, "chance", fontsize=7, color="0.4", **above)
         axis.set_xlim(left=0)
         seeds = first["seed"].nunique()
-        axis.set_xlabel(f"balanced accuracy (higher is better): {seeds} seeds and their means")
+        axis.set_xlabel(f"{words} (higher is better): {seeds} seeds and their means")
         return save(drawing, path)
 
 
@@ -53,16 +55,17 @@ def ablations(
 ) -> list[Path]:
     """Accuracy of each variant minus the protocol's, on matched seeds: every seed, and the mean.
 
-    No lines: most variants have no order that they could follow.
+    Where classes are uneven it is balanced accuracy. No lines: most variants have no order that
+    they could follow.
     """
     places, families = list(dict.fromkeys(frame["place"])), recorded_families(frame, families)
-    reference = protocol_variants(families)
+    reference, metric = protocol_variants(families), headline(frame)
     with figure(1, len(families), (3.2 * len(families), 3.2), sharey=True) as (drawing, axes):
         for axis, (family, variants) in zip(axes[0], families.items(), strict=True):
             axis.axhline(0, color="0.5", linewidth=1)
             for number, place in enumerate(places):
                 runs = frame[frame["place"] == place]
-                gains = paired_gains(runs, variants, reference[family])
+                gains = paired_gains(runs, variants, reference[family], metric.name)
                 x = np.arange(len(variants)) + 0.2 * (number - (len(places) - 1) / 2)
                 turn = number + number // len(COLOURS)  # no two of nine places look the same
                 look = COLOURS[number % len(COLOURS)], MARKERS[turn % len(MARKERS)]
@@ -74,7 +77,7 @@ def ablations(
                 [_tick(one, reference[family]) for one in variants],
                 fontsize=8,
             )
-        axes[0][0].set_ylabel("test accuracy − that of the protocol's\nvariant, same seed")
+        axes[0][0].set_ylabel(f"test {metric.words} − that of the protocol's\nvariant, same seed")
         seeds = frame["seed"].nunique()
         drawing.suptitle(f"{seeds} seeds (light) and their means", y=1.0, fontsize=10)
         legend_beside(axes[0][-1])
@@ -103,10 +106,10 @@ def protocol_variants(families: dict[str, tuple[LossSpec, ...]]) -> dict[str, Lo
 
 
 def paired_gains(
-    runs: pd.DataFrame, variants: Sequence[LossSpec], reference: LossSpec
+    runs: pd.DataFrame, variants: Sequence[LossSpec], reference: LossSpec, metric: str
 ) -> pd.DataFrame:
-    """Accuracy minus the reference's of the same seed: seeds down, variants across."""
-    table = runs.pivot(index="seed", columns="loss", values="accuracy").astype(float)
+    """A metric minus the reference's of the same seed: seeds down, variants across."""
+    table = runs.pivot(index="seed", columns="loss", values=metric).astype(float)
     return table[[one.name for one in variants]].sub(table[reference.name], axis=0)
 
 

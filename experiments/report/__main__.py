@@ -33,6 +33,7 @@ def main(
         theory: Whether to draw the theory figures too, by `python -m proofs_numeric`.
         common: Options of every command.
     """
+    given = command_line.as_given(main, locals())
     losses = choose_all("loss", losses, LOSSES)
     if not set(losses) & set(GENERAL):
         raise UsageError(f"--losses must have one of {', '.join(GENERAL)}")
@@ -44,10 +45,10 @@ def main(
     theory = theory and command.machine.is_primary
     with proofs.proving(out) if theory else nullcontext() as proving:
         gather.train(studies, out.parent, command)
-        command.finish(lambda: show(gather.read(studies, out.parent), proving, command))
+        command.finish(lambda: show(gather.read(studies, out.parent), proving, command, given))
 
 
-def show(results, proving, command: Command) -> list[Path]:
+def show(results, proving, command: Command, given: str) -> list[Path]:
     """Write the tables, the figures and the page, all from records, and print the findings."""
     from experiments.report import page, paper_figures, paper_tables, theory
     from experiments.report.item_files import write_runs
@@ -61,8 +62,9 @@ def show(results, proving, command: Command) -> list[Path]:
         drawn, claims = proving.finish()
         figures, tables = figures | drawn, tables | claims
         if not set(theory.FIGURES) <= set(drawn) or not claims:
-            command.console.print(f"the theory is incomplete; see {theory.COMMAND}")
-    contents = describe(results, tables, figures)
+            again = theory.command(command.out)
+            command.console.print(f"the theory is incomplete; see {again}", soft_wrap=True)
+    contents = describe(results, tables, figures, given)
     target = write_text(command.out / "index.html", page.html(contents))
     if command.json:
         print(paper_tables.as_json(results), file=output.results())
@@ -72,7 +74,7 @@ def show(results, proving, command: Command) -> list[Path]:
     return [target]
 
 
-def describe(results, tables, figures):
+def describe(results, tables, figures, given: str):
     """What the page shows, and what is said about it."""
     from experiments.report.page import Contents
     from experiments.report.provenance import bibtex, facts
@@ -90,7 +92,7 @@ def describe(results, tables, figures):
             "powered comparisons."
         )
     short = headlines(results.evidence) if results.evidence else []
-    return Contents(lead, short, tables, figures, facts(results), bibtex(results))
+    return Contents(lead, short, tables, figures, facts(results, given), bibtex(results))
 
 
 def print_findings(contents, command: Command) -> None:

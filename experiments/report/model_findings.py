@@ -157,7 +157,7 @@ def ablations(results: Results) -> str:
     protocol = protocol_variants(families)
     for family, variants in families.items():
         gains = [
-            paired_gains(runs, variants, protocol[family])
+            paired_gains(runs, variants, protocol[family], "accuracy")
             for _, runs in results.ablation.groupby("place", sort=False)
         ]
         changes = pd.concat([one.mean() for one in gains])

@@ -19,8 +19,8 @@ from experiments.tables.link_effects import compare_links, links_table
 from experiments.tables.paired_tests import REFERENCE, significance
 from experiments.tables.summary import (
     CALIBRATION_ERRORS,
-    METRICS,
     performance,
+    scores,
     summarise,
     version_notes,
 )
@@ -121,14 +121,14 @@ def candidate_accuracy(results: Results) -> list[Grid]:
 def digits_noise(results: Results) -> list[Grid]:
     frame = _ranked(results.noise["digits"], NOISIEST, "accuracy")
     grid = performance(frame, f"digits, {NOISIEST}", NOISIEST)
-    return [_beside(grid, "digits-noise", ("digits", NOISIEST), METRICS)]
+    return [_beside(grid, "digits-noise", ("digits", NOISIEST), scores(frame))]
 
 
 def long_tail(results: Results) -> list[Grid]:
     frame = _ranked(results.early_stopping, longtail.REGIME, "balanced_accuracy")
     title = "30:1 long tail, balanced test split"
-    grid = performance(frame, title, longtail.REGIME, longtail.METRICS)
-    return [_beside(grid, "longtail", (longtail.DATASET, longtail.REGIME), longtail.METRICS)]
+    grid = performance(frame, title, longtail.REGIME)
+    return [_beside(grid, "longtail", (longtail.DATASET, longtail.REGIME), scores(frame))]
 
 
 def _beside(grid: Grid, table: str, place: tuple[str, str], metrics: Mapping[str, str]) -> Grid:

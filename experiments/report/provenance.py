@@ -32,11 +32,12 @@ def bibtex(results: Results) -> str:
     return BIBTEX % (PAPER, results.runs["versions"].iloc[-1]["pgeom"])
 
 
-def facts(results: Results) -> dict[str, str]:
-    """What a reader needs to judge the numbers, or to make them again."""
+def facts(results: Results, command: str) -> dict[str, str]:
+    """What a reader needs to judge the numbers, or to make them again by the command."""
     runs = results.runs
     seeds = sorted(runs["seed"].unique())
     return {
+        "Command": command,
         "Paper": f"{AUTHOR}: {PAPER}",
         "Seeds": f"{len(seeds)}: {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0]),
         "Runs": f"{len(runs):,} of the protocol, and those of the other experiments",

@@ -5,6 +5,7 @@ trained, and not at all where its files are there already.
 """
 
 import json
+import shlex
 import subprocess
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -19,7 +20,6 @@ from pgeom.frontend import processes
 from pgeom.frontend.figure_style import FORMS
 from pgeom.frontend.writing import write_text
 
-COMMAND = "python -m proofs_numeric --figures results/report --out results/report"
 PROOFS = "proofs"  # what the claims are written to, as JSON and Markdown
 CLAIMS = "theory-claims"
 Sharpness = dict[str, float]
@@ -86,9 +86,18 @@ class Proving(NamedTuple):
         for label, drawn in FIGURES.items():
             picture, finding = self.folder / f"{label}.svg", drawn.finding(sharpness)
             if picture.exists():
-                figures[label] = Figure(drawn.heading, finding, picture, COMMAND)
+                figures[label] = Figure(drawn.heading, finding, picture, command(self.folder))
                 write_text(self.folder / f"fig-{label}.tex", to_latex_figure(label, finding))
         return figures, {CLAIMS: claims_table(proofs, self.folder)} if proofs else {}
+
+
+def command(folder: Path) -> str:
+    """The command that checks and draws into a folder."""
+    return shlex.join(["python", "-m", "proofs_numeric", *_places(folder)])
+
+
+def _places(folder: Path) -> tuple[str, ...]:
+    return ("--figures", str(folder), "--out", str(folder))
 
 
 @contextmanager
@@ -98,8 +107,7 @@ def proving(out: Path) -> Generator[Proving, None, None]:
     if all(file.exists() for file in (*files, out / f"{PROOFS}.json")):
         yield Proving(None, out)
         return
-    places = ("--figures", str(out), "--out", str(out))
-    with processes.background("proofs_numeric", *places) as process:
+    with processes.background("proofs_numeric", *_places(out)) as process:
         yield Proving(process, out)
 
 
@@ -132,7 +140,7 @@ def claims_table(proofs: dict[str, Any], out: Path) -> Table:
     notes = ["sharper: by what factor, the median over cases; – where there is one bound"]
     grid = Grid("the paper's theory, checked numerically", header, rows, set(), notes)
     write_grids([grid], CLAIMS, out)
-    return Table("Does the theory hold?", _summary(proofs, rows), [grid], COMMAND, False)
+    return Table("Does the theory hold?", _summary(proofs, rows), [grid], command(out), False)
 
 
 def sharper(ratio: float) -> float:

@@ -48,6 +48,7 @@ def main(
         out: The folder for the tables, the figure and speed.json.
         json: Print the measurements as JSON, and nothing else, on stdout.
     """
+    given = command_line.as_given(main, locals())
     parts = choose_all("part", parts, NAMES)
     for name, value in (("seeds", seeds), ("epochs", epochs), ("check-seeds", check_seeds)):
         if value < 1:
@@ -62,7 +63,7 @@ def main(
     console = command_line.make_console(stderr=json)
     sizes = (seeds, epochs, check_seeds)
     measured = _measure(parts, sizes, out / "parts", resume, console)
-    agreed = _report(measured, out, page, console)
+    agreed = _report(measured, out, page, console, given)
     if json:
         print(json_format.dumps(measured, indent=2), file=output.results())
     if not agreed:
@@ -109,7 +110,7 @@ def _measure(
 
 
 def _report(
-    measured: dict[str, list[dict]], out: Path, page: Path | None, console: Console
+    measured: dict[str, list[dict]], out: Path, page: Path | None, console: Console, given: str
 ) -> bool:
     """Write the tables and the figure and print the former; whether the contenders agree."""
     import pandas as pd
@@ -128,7 +129,7 @@ def _report(
     drawn = growth(frames["growth"], out / "growth") if "growth" in frames else []
     if page is not None:
         figure = next((path for path in drawn if path.suffix == ".png"), None)
-        written.append(write_page(page, grids, figure))
+        written.append(write_page(page, grids, figure, given))
     for grid in grids.values():
         console.print(OnTerminal(grid))
     console.print(f"written: {', '.join(map(str, [*written, *drawn]))}", soft_wrap=True)

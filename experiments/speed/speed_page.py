@@ -31,21 +31,21 @@ formula.""",
 }
 
 
-def write_page(page: Path, grids: Mapping[str, Grid], figure: Path | None) -> Path:
+def write_page(page: Path, grids: Mapping[str, Grid], figure: Path | None, command: str) -> Path:
     """Write the page, with the figure beside it.
 
     Args:
       page: its path.
       grids: the tables by part.
       figure: of growth, if that was measured.
+      command: that made the page.
     """
     known = ", ".join(f"{name} {version}" for name, version in versions().items())
     parts = [
         "# Speed",
-        f"Made by `python -m experiments.speed --page docs/{page.name}` on {describe_machine()}, "
-        f"with {known}. Virtual cores vary by some 10% from lap to lap. Ratios are taken within a "
-        "lap, medians are given with the range, and every contender does the same job: the test "
-        "NLLs say so.",
+        f"Made by `{command}` on {describe_machine()}, with {known}. Virtual cores vary by some "
+        "10% from lap to lap. Ratios are taken within a lap, medians are given with the range, and "
+        "every contender does the same job: the test NLLs say so.",
     ]
     for name, grid in grids.items():
         heading, _, table = to_markdown(grid).partition("\n")

@@ -6,8 +6,8 @@ from pathlib import Path
 from experiments.tables.evidence import Evidence
 from experiments.tables.grid import Grid, to_markdown
 from experiments.tables.headlines import headlines
-from experiments.tables.margins import METRICS
 from experiments.tables.summary import version_notes
+from pgeom.frontend.numbers import count
 from pgeom.frontend.writing import write_file, write_text
 
 SECTIONS = {  # the labels of the tables, in order, and the heading of each
@@ -22,7 +22,7 @@ SECTIONS = {  # the labels of the tables, in order, and the heading of each
 FIGURES = {  # the section of each figure, and what it shows
     "forest-accuracy": (
         "against-ce",
-        "Differences in accuracy from cross-entropy: seeds, means and 95% intervals",
+        "Differences in {headline} from cross-entropy: seeds, means and 95% intervals",
     ),
     "forest-nll": ("against-ce", "Differences in NLL from cross-entropy"),
     "forest-brier-calibrated-nll": (
@@ -38,7 +38,7 @@ def write_page(
     evidence: Evidence,
     tables: Mapping[str, Sequence[Grid]],
     figures: Mapping[str, Path],
-    commands: Sequence[str],
+    command: str,
 ) -> Path:
     """Write the page, and copies of its figures beside it.
 
@@ -47,28 +47,28 @@ def write_page(
       evidence: as `weigh` gives it.
       tables: by label.
       figures: the files in PNG by name.
-      commands: that made the records and the page.
+      command: that made the page.
     """
-    parts = [_head(evidence, commands)]
+    parts = [_head(evidence, command)]
     for label, heading in SECTIONS.items():
         grids = tables.get(label) or ()
         if grids:
             shown = [name for name in figures if FIGURES[name][0] == label]
-            pictures = [_picture(name, figures[name], page) for name in shown]
+            words = evidence.samples.headline.words
+            pictures = [_picture(name, figures[name], page, words) for name in shown]
             parts.append("\n".join([f"## {heading}", "", *pictures, *_bodies(grids)]))
     return write_text(page, "\n".join([*parts, _foot(evidence)]))
 
 
-def _head(evidence: Evidence, commands: Sequence[str]) -> str:
-    seeds = evidence.effects["seeds"].max() if len(evidence.effects) else 0
+def _head(evidence: Evidence, command: str) -> str:
+    seeds = int(evidence.effects["seeds"].max()) if len(evidence.effects) else 0
     controlled = [frame["seed"].nunique() for frame in evidence.control_runs.values()]
     controls = f" (controls: {max(controlled)})" if controlled else ""
-    made = " and ".join(f"`{command}`" for command in commands)
     findings = "\n".join(f"- {text}" for text in headlines(evidence))
     return (
         "# Which loss, by how much, how sure\n\n"
-        f"Made by {made}, over {seeds} seeds{controls}. Every number and every sentence below is "
-        f"computed from the records.\n\n{findings}\n"
+        f"Made by `{command}`, over {count(seeds, 'seed')}{controls}. Every number and every "
+        f"sentence below is computed from the records.\n\n{findings}\n"
     )
 
 
@@ -82,8 +82,11 @@ def _bodies(grids: Sequence[Grid]) -> list[str]:
 
 def _foot(evidence: Evidence) -> str:
     """How verdicts are reached, and what the results do not cover."""
-    margins = ", ".join(f"±{one.margin:g} {one.label[:-2]}" for one in METRICS.values())
-    notes = "".join(f"- {note}\n" for note in version_notes(evidence.samples.runs))
+    samples = evidence.samples
+    margins = ", ".join(f"±{one.margin:g} {one.label[:-2]}" for one in samples.metrics)
+    datasets = count(len({place.dataset for place in samples.places}), "dataset")
+    noise = ", synthetic noise" if any(place.is_noisy for place in samples.places) else ""
+    notes = "".join(f"- {note}\n" for note in version_notes(samples.runs))
     return (
         "## How it was decided\n\n"
         "- Losses share data, initial weights and batches with each seed, so that differences are "
@@ -94,13 +97,13 @@ def _foot(evidence: Evidence) -> str:
         "- *Better* and *worse*: the interval excludes zero, and the exact Wilcoxon test, "
         "Holm-corrected over the losses of one cell, metric and reference, has p ≤ .05.\n"
         "- *Undetermined*: neither.\n"
-        "- Four small datasets, one small network, synthetic noise: nothing here is about larger "
-        "ones.\n"
+        f"- {datasets}, one model{noise}: nothing here is about others.\n"
         f"{notes}"
     )
 
 
-def _picture(name: str, source: Path, page: Path) -> str:
+def _picture(name: str, source: Path, page: Path, headline: str) -> str:
     target = page.with_name(f"{page.stem}-{name}{source.suffix}")
     write_file(target, lambda file: file.write(source.read_bytes()))
-    return f"![{FIGURES[name][1]}]({target.name})\n\n*{FIGURES[name][1]}.*\n"
+    caption = FIGURES[name][1].format(headline=headline)
+    return f"![{caption}]({target.name})\n\n*{caption}.*\n"

@@ -9,7 +9,7 @@ from experiments.tables import control_effects, decisions, ranking
 from experiments.tables.claim_verdicts import claims_table
 from experiments.tables.contrasts import CANDIDATES, DIGITS, TAIL
 from experiments.tables.effects import REFERENCES, effects_table, reference_label
-from experiments.tables.evidence import CONTROLLED, Evidence
+from experiments.tables.evidence import Evidence
 from experiments.tables.grid import Grid, to_json, to_markdown
 from experiments.tables.latex import to_latex
 from experiments.tables.margins import METRICS
@@ -25,16 +25,17 @@ def make_tables(evidence: Evidence, reasons: Mapping[str, str]) -> dict[str, lis
       evidence: as `weigh` gives it.
       reasons: for each control.
     """
+    metrics = [metric.name for metric in evidence.samples.metrics]
     tables: dict[str, list[Grid | None]] = {
         "decisions": [decisions.decision_table(evidence.decisions)],
         "claims": [claims_table(evidence.claims)],
         "ranks": [ranking.ranks_table(evidence.ranked)],
-        "means": [means_table(evidence.samples, metric) for metric in METRICS],
+        "means": [means_table(evidence.samples, metric) for metric in metrics],
         "controls": control_tables(evidence, reasons),
     }
     for reference in set(REFERENCES) & set(evidence.effects["reference"]):
         tables[f"against-{reference}"] = [
-            effects_table(evidence.effects, reference, metric) for metric in METRICS
+            effects_table(evidence.effects, reference, metric) for metric in metrics
         ]
     return {label: [grid for grid in grids if grid] for label, grids in tables.items()}
 
@@ -68,7 +69,8 @@ def control_tables(evidence: Evidence, reasons: Mapping[str, str]) -> list[Grid 
         counts = control_effects.verdict_counts(evidence.controls, CANDIDATES, reference)
         title = f"CAPM, HPG and APMS against {reference_label(reference)}, by control"
         grids.append(control_effects.counts_by_control(counts, title))
-    cells = [(DIGITS, metric) for metric in CONTROLLED] + [(TAIL, "accuracy")]
+    first = evidence.samples.headline.name
+    cells = [(DIGITS, metric) for metric in evidence.controlled] + [(TAIL, first)]
     return grids + [
         control_effects.by_control(evidence.controls, place, metric, "ce")
         for place, metric in cells

@@ -21,29 +21,32 @@ from experiments.tables.samples import Column, Place, Samples
 from pgeom.evaluation.paired import BETTER, LEVEL, WORSE, Comparisons, compare
 
 DEFAULT = "ce"
+STRUCTURED = ("pair-flip", "asymmetric", "instance")  # label noise that is not the same everywhere
 POWERED, DESCRIPTIVE = "powered", "descriptive"
-SIDE_EFFECTS = ("accuracy", "nll")  # in which a choice may fail elsewhere
 
 
 class Situation(NamedTuple):
-    """What a person knows about the labels, and the metric that matters there."""
+    """What a person knows about the labels, and the metric that matters there.
+
+    Without a metric it is the headline metric of the runs.
+    """
 
     name: str
-    metric: str
     includes: Callable[[Place], bool]
+    metric: str | None = None
 
 
 SITUATIONS = (
-    Situation("Clean labels", "accuracy", lambda place: place.kind == "clean"),
-    Situation("Symmetric label noise", "accuracy", lambda place: place.kind == "symmetric"),
-    Situation("Structured label noise", "accuracy", lambda place: place.kind == "pair-flip"),
-    Situation("Long tail", "accuracy", lambda place: place.kind == "long-tail"),
-    Situation("Calibration matters, clean labels", "nll", lambda place: place.kind == "clean"),
-    Situation("Calibration matters, noisy labels", "nll", lambda place: place.is_noisy),
+    Situation("Clean labels", lambda place: place.kind == "clean"),
+    Situation("Symmetric label noise", lambda place: place.kind == "symmetric"),
+    Situation("Structured label noise", lambda place: place.kind in STRUCTURED),
+    Situation("Long tail", lambda place: place.kind == "long-tail"),
+    Situation("Calibration matters, clean labels", lambda place: place.kind == "clean", "nll"),
+    Situation("Calibration matters, noisy labels", lambda place: place.is_noisy, "nll"),
     Situation(
-        "Noisy labels, then temperature scaling", "calibrated_nll", lambda place: place.is_noisy
+        "Noisy labels, then temperature scaling", lambda place: place.is_noisy, "calibrated_nll"
     ),
-    Situation("Unknown, no long tail", "accuracy", lambda place: place.kind != "long-tail"),
+    Situation("Unknown, no long tail", lambda place: place.kind != "long-tail"),
 )
 
 
@@ -58,27 +61,30 @@ def decide(samples: Samples, situations: Sequence[Situation] = SITUATIONS) -> pd
       Columns: situation, metric, places, loss and label (the choice), compared (the label of the
       loss whose effect is given), effect, low, high (against cross-entropy, 95%), seeds (of the
       estimate), verdict, evidence (powered if so many seeds could have told the losses apart, else
-      descriptive), fails (where the choice loses).
+      descriptive), fails (where in the situation the choice loses).
     """
     choosing, estimating = samples.halves()
-    effects = compare_losses(samples, (DEFAULT,), SIDE_EFFECTS)
-    metrics = dict.fromkeys(situation.metric for situation in situations)
-    known = compare_losses(choosing, (DEFAULT,), metrics)
-    rows = []
-    for situation in situations:
+    first = samples.headline.name
+    effects = compare_losses(samples, (DEFAULT,), (first, "nll"))
+    wanted = [situation.metric or first for situation in situations]
+    known = compare_losses(choosing, (DEFAULT,), dict.fromkeys(wanted))
+    rows, decided = [], set()
+    for situation, metric in zip(situations, wanted, strict=True):
         places = [place for place in estimating.places if situation.includes(place)]
         losses = _run_everywhere(samples, places)
-        if not places or not losses:
+        question = (metric, *places)
+        if not places or not losses or question in decided:
             continue
-        rival = _choose(choosing, known, places, losses, situation.metric)
-        values = _pooled(estimating, places, [rival], situation.metric)
-        result = _against_default(values, situation.metric)
+        decided.add(question)
+        rival = _choose(choosing, known, places, losses, metric)
+        values = _pooled(estimating, places, [rival], metric)
+        result = _against_default(values, metric)
         powered = result.attainable[0] * len(losses) <= LEVEL
-        choice = rival if _is_better(result, METRICS[situation.metric], powered) else DEFAULT
+        choice = rival if _is_better(result, METRICS[metric], powered) else DEFAULT
         rows.append(
             {
                 "situation": situation.name,
-                "metric": situation.metric,
+                "metric": metric,
                 "places": len(places),
                 "loss": choice,
                 "label": samples.labels[choice],
@@ -89,7 +95,7 @@ def decide(samples: Samples, situations: Sequence[Situation] = SITUATIONS) -> pd
                 "seeds": values.shape[1],
                 "verdict": result.verdict[0],
                 "evidence": POWERED if powered else DESCRIPTIVE,
-                "fails": _failures(effects, choice),
+                "fails": _failures(effects, places, choice),
             }
         )
     return pd.DataFrame(rows)
@@ -117,9 +123,9 @@ def decision_table(decisions: pd.DataFrame) -> Grid | None:
         f"chosen on half of the seeds; effect, BCa interval and verdict from the other {seeds}, as "
         "the mean over the situation's cells; powered: where the verdict is not better, the choice "
         "is CE; descriptive: too few seeds for a verdict, and a gain beyond the margin is chosen",
-        "where it fails: the worst cells of all in which the choice is shown to be worse than CE, "
-        "or, for CE, in which another loss is shown to be better; with too few seeds for that, "
-        "those whose interval lies beyond the margin",
+        "where it fails: of the situation's cells the worst in which the choice is shown to be "
+        "worse than CE, or, for CE, in which another loss is shown to be better; with too few "
+        "seeds for that, those whose interval lies beyond the margin",
     ]
     return Grid("which loss", [*header, "Where it fails"], rows, set(), notes)
 
@@ -170,21 +176,20 @@ def _is_better(result: Comparisons, metric: Metric, powered: bool) -> bool:
     return metric.gain(result.difference[0]) > metric.margin
 
 
-def _failures(effects: pd.DataFrame, loss: str) -> str:
-    """The worst of the cells in which the choice is shown to lose, in each metric."""
+def _failures(effects: pd.DataFrame, places: Sequence[Place], loss: str) -> str:
+    """The worst of these cells in which the choice is shown to lose, in each metric."""
     texts = []
-    for metric in SIDE_EFFECTS:
-        part = effects[effects["metric"] == metric]
+    cells = zip(effects["dataset"], effects["regime"], strict=True)
+    effects = effects[[cell in places for cell in cells]]
+    for metric, part in effects.groupby("metric", sort=False):
         lost = _shown(part, BETTER) if loss == DEFAULT else _shown(part, WORSE)
         lost = lost if loss == DEFAULT else lost[lost["loss"] == loss]
         if len(lost):
             row = lost.loc[lost["difference"].abs().idxmax()]
             who = f"{row['label']} has " if loss == DEFAULT else ""
             place = f"{row['dataset']}, {row['regime']}"
-            name = METRICS[metric].label[:-2]
-            name = name if name.isupper() else name.lower()
-            texts.append(f"{who}{row['difference']:+.3f} {name} on {place}")
-    return "; ".join(texts) or "in no cell here"
+            texts.append(f"{who}{row['difference']:+.3f} {METRICS[str(metric)].words} on {place}")
+    return "; ".join(texts) or "in none of its cells"
 
 
 def _shown(effects: pd.DataFrame, verdict: str) -> pd.DataFrame:

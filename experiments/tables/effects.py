@@ -28,7 +28,7 @@ COLUMNS += ["superiority", "tost", "verdict"]
 def compare_losses(
     samples: Samples,
     references: Sequence[str] = REFERENCES,
-    metrics: Iterable[str] = tuple(METRICS),
+    metrics: Iterable[str] | None = None,
 ) -> pd.DataFrame:
     """Paired comparisons on matched seeds, as `pgeom.evaluation.paired.compare` makes them.
 
@@ -37,16 +37,17 @@ def compare_losses(
     Args:
       samples: of any studies.
       references: names of losses; one that was not run is left out.
-      metrics: names of `METRICS`.
+      metrics: names of `METRICS`; by default those of the samples.
 
     Returns:
       One row per comparison: where and what was compared, both means, and the fields of
       `Comparisons`.
     """
+    names = [metric.name for metric in samples.metrics] if metrics is None else list(metrics)
     parts = [
         _family(samples, place, metric, reference)
         for reference in references
-        for metric in metrics
+        for metric in names
         for place in samples.places
         if samples.has(Column(place, reference, metric))
     ]

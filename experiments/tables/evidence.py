@@ -28,8 +28,6 @@ from experiments.tables.effects import compare_losses
 from experiments.tables.ranking import RankedLosses, rank_losses
 from experiments.tables.samples import Samples
 
-CONTROLLED = ("accuracy", "nll", "calibrated_nll")
-
 
 class Evidence(NamedTuple):
     """What the records say.
@@ -41,7 +39,8 @@ class Evidence(NamedTuple):
       decisions: one row per situation.
       claims: one row per claim of the paper.
       control_runs: the runs of each control by its name.
-      controls: `effects` under the protocol and every control; empty without controls.
+      controls: `effects` under the protocol and every control, in the metrics of `controlled`;
+        empty without controls.
     """
 
     samples: Samples
@@ -51,6 +50,16 @@ class Evidence(NamedTuple):
     claims: pd.DataFrame
     control_runs: dict[str, pd.DataFrame]
     controls: pd.DataFrame
+
+    @property
+    def controlled(self) -> tuple[str, ...]:
+        """The metrics in which the controls are compared."""
+        return controlled(self.samples)
+
+
+def controlled(samples: Samples) -> tuple[str, ...]:
+    """Those that a control may change most: the headline, and NLL before and after calibration."""
+    return samples.headline.name, "nll", "calibrated_nll"
 
 
 def weigh(
@@ -66,7 +75,7 @@ def weigh(
       others: the runs of the studies `ablation` and `robustness`, where some claims are decided.
     """
     samples, controls = Samples(runs), dict(control_runs or {})
-    effects = compare_losses(samples)
+    effects, metrics = compare_losses(samples), controlled(samples)
     sources = {PROTOCOL: samples} | {name: Samples(one) for name, one in (others or {}).items()}
     return Evidence(
         samples=samples,
@@ -75,5 +84,5 @@ def weigh(
         decisions=decide(samples),
         claims=check_claims(sources),
         control_runs=controls,
-        controls=compare_controls(effects, controls, CONTROLLED) if controls else effects.iloc[:0],
+        controls=compare_controls(effects, controls, metrics) if controls else effects.iloc[:0],
     )

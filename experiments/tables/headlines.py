@@ -39,7 +39,7 @@ def best_by_situation(evidence: Evidence) -> str | None:
         return None
     chosen = [
         f"{row['situation'].lower()}: {row['label']} ({row['effect']:+.3f} "
-        f"{interval(row['low'], row['high'])} {METRICS[row['metric']].label[:-2]} against CE)"
+        f"{interval(row['low'], row['high'])} {METRICS[row['metric']].words} against CE)"
         for row in rows
         if row["loss"] != DEFAULT
     ]
@@ -51,8 +51,9 @@ def best_by_situation(evidence: Evidence) -> str | None:
 
 
 def failures(evidence: Evidence) -> str | None:
-    """The largest accuracy that a loss gives away where labels are clean."""
-    part = _against(evidence.effects, "ce", "accuracy")
+    """The most that a loss gives away in the headline metric where labels are clean."""
+    headline = evidence.samples.headline
+    part = _against(evidence.effects, "ce", headline.name)
     lost = part[(part["regime"] == "clean") & (part["verdict"] == WORSE)]
     if lost.empty:
         return None
@@ -61,7 +62,10 @@ def failures(evidence: Evidence) -> str | None:
         f"{row['label']} {row['difference']:+.3f} on {row['dataset']}"
         for row in worst.to_dict("records")
     ]
-    return f"With clean labels these are less accurate than cross-entropy: {', '.join(texts)}."
+    return (
+        f"With clean labels these have a lower {headline.words} than cross-entropy: "
+        f"{', '.join(texts)}."
+    )
 
 
 def one_temperature(evidence: Evidence) -> str | None:
@@ -85,21 +89,25 @@ def controls(evidence: Evidence) -> str | None:
     """What becomes of the candidates under the controls."""
     if evidence.controls.empty:
         return None
-    texts = []
+    texts, headline = [], evidence.samples.headline
     for reference, name in (("ce", "cross-entropy"), ("brier", "Brier")):
         counts = verdict_counts(evidence.controls, CANDIDATES, reference)
-        counts = counts[(counts["metric"] == "accuracy") & (counts["control"] != PROTOCOL)]
+        if counts.empty:
+            continue
+        counts = counts[(counts["metric"] == headline.name) & (counts["control"] != PROTOCOL)]
         each = [f"{row['control']} {_count(row)}" for row in counts.to_dict("records")]
         texts.append(f"against {name}, {'; '.join(each)}")
-    return f"Accuracy of the candidates under the controls: {'. '.join(texts)}."
+    if not texts:
+        return None
+    return f"{headline.label[:-2]} of the candidates under the controls: {'. '.join(texts)}."
 
 
 def leads(evidence: Evidence) -> str | None:
     """Which leads over cross-entropy are those of the protocol, and not of the loss."""
     if evidence.controls.empty:
         return None
-    cell = ["dataset", "regime", "loss"]
-    part = _against(evidence.controls, "ce", "accuracy")
+    cell, headline = ["dataset", "regime", "loss"], evidence.samples.headline
+    part = _against(evidence.controls, "ce", headline.name)
     led = part[(part["control"] == PROTOCOL) & (part["verdict"] == BETTER)].set_index(cell)
     varied = part[part["control"] != PROTOCOL].set_index(cell)
     varied = varied.join(led["difference"].rename("before"), how="inner")
@@ -108,7 +116,7 @@ def leads(evidence: Evidence) -> str | None:
     lost = varied[varied["verdict"] == WORSE]
     reversed_leads = lost.index.nunique()
     text = (
-        f"Of {count(len(led), 'lead')} in accuracy over cross-entropy under the protocol "
+        f"Of {count(len(led), 'lead')} in {headline.words} over cross-entropy under the protocol "
         f"{reversed_leads} {'is' if reversed_leads == 1 else 'are'} reversed by a control"
     )
     if not lost.empty:
@@ -143,19 +151,20 @@ def claims(evidence: Evidence) -> str | None:
 def _candidates(evidence: Evidence, reference: str, name: str) -> str | None:
     """The candidates against a reference, over all cells."""
     texts = []
-    for metric in ("accuracy", "calibrated_nll"):
-        part = _against(evidence.effects, reference, metric)
+    for metric in (evidence.samples.headline, METRICS["calibrated_nll"]):
+        part = _against(evidence.effects, reference, metric.name)
         part = part[part["loss"].isin(CANDIDATES)]
         if part.empty:
             return None
         counts = part["verdict"].value_counts()
         low, high = part["difference"].min(), part["difference"].max()
         texts.append(
-            f"in {METRICS[metric].label[:-2].lower().replace('nll', 'NLL')} {low:+.3f} to "
-            f"{high:+.3f} ({_count(counts)} of {len(part)} comparisons)"
+            f"in {metric.words} {low:+.3f} to {high:+.3f} "
+            f"({_count(counts)} of {count(len(part), 'comparison')})"
         )
-    seeds = evidence.effects["seeds"].max()
-    return f"Over {seeds} seeds CAPM, HPG and APMS differ from {name} {'; '.join(texts)}."
+    *others, last = dict.fromkeys(part["label"])
+    who = f"{', '.join(others)} and {last} differ" if others else f"{last} differs"
+    return f"Over {evidence.effects['seeds'].max()} seeds {who} from {name} {'; '.join(texts)}."
 
 
 def _count(counts: pd.Series | dict) -> str:

@@ -20,14 +20,18 @@ from experiments.engine.results import read_frame, read_logits
 from experiments.engine.study import Study
 from experiments.tables.effects import SIGNS, interval
 from experiments.tables.grid import Grid
-from experiments.tables.margins import METRICS, Metric
+from experiments.tables.margins import METRICS, Metric, headline
 from experiments.tables.samples import Samples
 from pgeom.data.splits import split_rows
 from pgeom.evaluation.paired import compare
 from pgeom.losses.catalogue import LINKED
 
 HEDGED = Metric("hedged_nll", "Hedged NLL ↓", False, METRICS["nll"].margin)
-COMPARED = (*(METRICS[name] for name in ("accuracy", "brier", "ece")), HEDGED)
+
+
+def compared_metrics(runs: pd.DataFrame) -> tuple[Metric, ...]:
+    """What the two links are compared by."""
+    return headline(runs), METRICS["brier"], METRICS["ece"], HEDGED
 
 
 def hedged_nll(
@@ -65,7 +69,7 @@ def compare_links(runs: pd.DataFrame) -> pd.DataFrame:
     zeros = runs.groupby(["dataset", "regime", "loss"])["zero_rate"].mean()
     for place in samples.places:
         linked = [name for name in samples.losses(place) if name.endswith(LINKED)]
-        for metric in COMPARED:
+        for metric in compared_metrics(runs):
             values = samples.compared(place, linked, metric.name)
             plain = samples.compared(place, [x.removesuffix(LINKED) for x in linked], metric.name)
             result = compare(
@@ -88,11 +92,13 @@ def compare_links(runs: pd.DataFrame) -> pd.DataFrame:
 def links_table(effects: pd.DataFrame) -> Grid:
     """Losses in places down, metrics across: differences, intervals and verdicts."""
     keys, rows = ["dataset", "regime", "label"], []
+    known = METRICS | {HEDGED.name: HEDGED}
+    metrics = [known[name] for name in effects["metric"].unique()]
     for (dataset, regime, label), part in effects.groupby(keys, sort=False):
         cells = {row["metric"]: _text(row) for row in part.to_dict("records")}
         zero = f"{part['zero_rate'].iloc[0]:.3f}"
-        rows.append([f"{dataset}, {regime}", label, *(cells[m.name] for m in COMPARED), zero])
-    header = ["Cell", "Loss", *(metric.label for metric in COMPARED), "p_y = 0"]
+        rows.append([f"{dataset}, {regime}", label, *(cells[m.name] for m in metrics), zero])
+    header = ["Cell", "Loss", *(metric.label for metric in metrics), "p_y = 0"]
     note = (
         f"canonical less softmax, mean paired difference [95% BCa interval] over "
         f"{effects['seeds'].max()} seeds; + better, − worse (interval and Holm-corrected Wilcoxon "

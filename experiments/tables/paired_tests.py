@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.tables.grid import Grid
+from experiments.tables.margins import BALANCED, headline
 from experiments.tables.summary import version_notes
 from pgeom.evaluation.significance import Wilcoxon, holm, paired_wilcoxon
 from pgeom.frontend.numbers import count, p_value
@@ -12,18 +13,20 @@ REFERENCE = "ce"
 
 
 def significance(frame: pd.DataFrame, title: str, regime: str) -> Grid | None:
-    """Exact Wilcoxon tests against cross-entropy, Holm-corrected.
+    """Exact Wilcoxon tests against cross-entropy, in the headline metric and NLL, Holm-corrected.
 
     None where cross-entropy is not among the losses, or nothing else is.
     """
+    metric = headline(frame)
     frame = frame[frame["regime"] == regime]
     labels = dict(zip(frame["loss"], frame["label"], strict=True))
     losses = [loss for loss in labels if loss != REFERENCE]
     if REFERENCE not in labels or not losses:
         return None
     header, columns = ["Loss"], [[labels[loss] for loss in losses]]
-    for metric, name in (("accuracy", "acc"), ("nll", "NLL")):
-        pivot = frame.pivot(index="seed", columns="loss", values=metric).astype(np.float32)
+    short = "balanced acc" if metric is BALANCED else "acc"
+    for field, name in ((metric.name, short), ("nll", "NLL")):
+        pivot = frame.pivot(index="seed", columns="loss", values=field).astype(np.float32)
         header += [f"Δ{name}", "p", "Holm", "floor"]
         columns += _columns(pivot, losses)
     pairs = frame["seed"].nunique()

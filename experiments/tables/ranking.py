@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.tables.grid import Grid
-from experiments.tables.margins import METRICS, Metric
+from experiments.tables.margins import Metric
 from experiments.tables.samples import Samples
 from pgeom.evaluation.ranks import Ranking, rank
 
@@ -31,10 +31,9 @@ def rank_losses(samples: Samples) -> list[RankedLosses]:
     if len(places) < 2 or len(losses) < 3:
         return []
     ranked = []
-    for name, metric in METRICS.items():
-        means = [
-            samples.compared(place, losses, name).mean(axis=1, dtype=float) for place in places
-        ]
+    for metric in samples.metrics:
+        values = [samples.compared(place, losses, metric.name) for place in places]
+        means = [one.mean(axis=1, dtype=float) for one in values]
         if np.isfinite(means).all():
             ranking = rank(np.stack(means), higher_is_better=metric.higher_is_better)
             ranked.append(RankedLosses(metric, [samples.labels[x] for x in losses], ranking))

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float32, Int64
 
+from experiments.tables.margins import compared, headline
 from pgeom.data.regimes import KINDS, Regime
 
 
@@ -55,6 +56,8 @@ class Samples:
       places: in the order of the runs.
       labels: of every loss by name, in the order of the runs.
       runs: one row each.
+      headline: the metric that losses are compared by first.
+      metrics: all that they are compared by.
     """
 
     def __init__(self, runs: pd.DataFrame) -> None:
@@ -64,6 +67,7 @@ class Samples:
             (Place(dataset, regime), loss): part.set_index("seed").sort_index()
             for (dataset, regime, loss), part in self.runs.groupby(keys, sort=False)
         }
+        self.headline, self.metrics = headline(self.runs), compared(self.runs)
         self._columns: dict[Column, tuple[np.ndarray, np.ndarray]] = {}
         self.places = list(dict.fromkeys(place for place, _ in self._parts))
         self.labels = dict(zip(self.runs["loss"], self.runs["label"], strict=True))

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from experiments.tables.grid import Grid
+from experiments.tables.margins import METRICS, compared
 from pgeom.frontend.numbers import count, mean_sd
 from pgeom.losses.spec import LossSpec
 
-METRICS = {"accuracy": "Accuracy ↑", "nll": "NLL ↓", "brier": "Brier ↓", "ece": "ECE ↓"}
 CALIBRATION_ERRORS = {
     "ece": "ECE ↓",
     "debiased_ece": "Debiased ECE ↓",
@@ -18,13 +18,21 @@ CALIBRATION_ERRORS = {
 }
 
 
+def scores(frame: pd.DataFrame) -> dict[str, str]:
+    """The metrics of a page about these runs by name, with their labels."""
+    return {one.name: one.label for one in compared(frame) if one.name != "calibrated_nll"}
+
+
 def summarise(
-    frame: pd.DataFrame, metrics: Sequence[str] = tuple(METRICS), by=("regime", "loss")
+    frame: pd.DataFrame, metrics: Sequence[str] | None = None, by=("regime", "loss")
 ) -> pd.DataFrame:
     """Mean and sample standard deviation over seeds, one row per (regime, loss), with its label.
 
+    Without `metrics` they are those of `scores`.
+
     A run without a number (it diverged) leaves its cell without one too.
     """
+    metrics = tuple(scores(frame)) if metrics is None else metrics
     groups = frame.groupby(list(by), observed=True)
     columns = {
         "label": groups["label"].first(),
@@ -39,9 +47,13 @@ def summarise(
 
 
 def performance(
-    frame: pd.DataFrame, title: str, regime: str, metrics: Mapping[str, str] = METRICS
+    frame: pd.DataFrame, title: str, regime: str, metrics: Mapping[str, str] | None = None
 ) -> Grid:
-    """Mean ± sample sd of every metric for one regime, the best of each marked."""
+    """Mean ± sample sd of every metric for one regime, the best of each marked.
+
+    Without `metrics` they are those of `scores`.
+    """
+    metrics = scores(frame) if metrics is None else metrics
     frame = frame[frame["regime"] == regime]
     rows = summarise(frame, tuple(metrics)).reset_index(drop=True)
     best = set()
@@ -74,7 +86,8 @@ def crossed(frame: pd.DataFrame, variants: Sequence[LossSpec], title: str, metri
     for column, place in enumerate(places, start=1):
         means = [round(cells[name, place][f"{metric}_mean"], 3) for name in names]
         best |= {(row, column) for row, mean in enumerate(means) if mean == np.nanmax(means)}
-    notes = [f"{metric}, mean ± sample sd over {frame['seed'].nunique()} seeds; descriptive"]
+    seeds = count(frame["seed"].nunique(), "seed")
+    notes = [f"{METRICS[metric].words}, mean ± sample sd over {seeds}; descriptive"]
     return Grid(title, ["Variant", *places], text, best, notes + run_notes(frame))
 
 

@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int32
+from jaxtyping import Bool, Float, Float32, Int, Int32
 from numpy.typing import ArrayLike
 
 from pgeom.data.regimes import Regime
 from pgeom.data.splits import Moments, fit_moments, largest_feature
 
 REGIMES = "clean symmetric-20 symmetric-40"  # of a dataset that names none
+UNEVEN = 2  # times as many examples of the largest class as of the smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,16 @@ class Dataset:
     def num_classes(self) -> int:
         """K."""
         return int(self.labels.max()) + 1
+
+    @cached_property
+    def class_sizes(self) -> Int[np.ndarray, " K"]:
+        """The number of examples of each class."""
+        return np.bincount(self.labels)
+
+    @cached_property
+    def is_uneven(self) -> bool:
+        """Whether the largest class has at least twice as many examples as the smallest."""
+        return bool(self.class_sizes.max() >= UNEVEN * self.class_sizes.min())
 
     @cached_property
     def unit_range(self) -> bool:

@@ -21,6 +21,7 @@ from pgeom.data import label_noise, long_tail, splits
 from pgeom.data.label_noise import NoisyLabels
 from pgeom.data.splits import Split
 from pgeom.frontend.names import nearest
+from pgeom.frontend.numbers import count
 
 CLEAN = "clean"
 
@@ -192,6 +193,13 @@ def thinned_size(dataset: splits.Dataset, regime: Regime, seed: int) -> int | No
     if thin is None:
         return None
     train = dataset.labels[splits.split_rows(dataset, seed)[0]]
+    smallest = int(np.bincount(train).min())
+    if regime.level > smallest:
+        raise ValueError(
+            f"{regime}: the ratio must be in [1, {smallest}], because the smallest class of "
+            f"{dataset.name!r} has {count(smallest, 'training example')}; give "
+            f"{regime.kind}-{smallest} or less, or {CLEAN} for the classes as they are"
+        )
     return len(thin(train, dataset.num_classes, regime.level, np.random.default_rng(0)))
 
 

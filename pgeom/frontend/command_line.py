@@ -11,9 +11,11 @@ import inspect
 import io
 import os
 import re
+import shlex
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import partial, wraps
 from importlib import metadata
 from pathlib import Path
@@ -69,6 +71,41 @@ def run(
         output.say(on_interrupt)
     atexit.register(output.close_results)  # last, and so called first
     sys.exit(code)
+
+
+def as_given(main: Callable[..., Any], values: Mapping[str, Any]) -> str:
+    """The command line that is running, as it was typed, to stand beside what it made.
+
+    Of a `main` that was called from Python, the command line that would do the same.
+
+    Args:
+      main: the command.
+      values: of its arguments by name.
+    """
+    program, words = main.__module__, sys.argv[1:]
+    if program == "__main__":
+        program = sys.modules["__main__"].__spec__.name  # there is one: by `python -m`
+    else:
+        parameters = inspect.signature(main).parameters.values()
+        words = [word for one in parameters for word in _option(one.name, values, one.default)]
+    return shlex.join(["python", "-m", program.removesuffix(".__main__"), *words])
+
+
+def _option(name: str, values: Mapping[str, Any], default: Any) -> list[str]:
+    """An option as it is typed, or nothing if it has its default."""
+    value = values[name]
+    if is_dataclass(value):  # its fields are options
+        return [
+            word
+            for one in fields(value)
+            for word in _option(one.name, vars(value), getattr(default, one.name))
+        ]
+    if value == default:
+        return []
+    word = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{word}" if value else f"--no-{word}"]
+    return [f"--{word}", *map(str, value if isinstance(value, tuple) else [value])]
 
 
 def _forget_variables() -> None:

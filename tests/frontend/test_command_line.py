@@ -7,8 +7,10 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Literal
 
 import pytest
@@ -128,6 +130,49 @@ def test_bad_arguments_are_one_line(arguments, says, terminal, encoding, command
     assert err.endswith("python -m examples.one --help\n")
     assert "at such length" not in err
     assert not set(err) & set("\x1b╭╮╰╯│─")
+
+
+@dataclass(frozen=True)
+class Shared:
+    seeds: tuple[str, ...] = ("5",)
+    own_losses: tuple[str, ...] = ()
+    no_match: bool = False
+
+
+SHARED = Shared()
+
+
+def compare(dataset: str = "digits", theory: bool = True, common: Shared = SHARED) -> None:
+    """A command with options of its own and shared ones."""
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, ""),
+        ({"dataset": "my data.csv"}, " --dataset 'my data.csv'"),
+        ({"theory": False}, " --no-theory"),
+        (
+            {"common": Shared(("0", "7"), ("my.py:f", "my.py:g"), no_match=True)},
+            " --seeds 0 7 --own-losses my.py:f my.py:g --no-match",
+        ),
+    ],
+)
+def test_a_call_from_python_is_shown_as_the_command_that_does_the_same(values, words):
+    called = {"dataset": "digits", "theory": True, "common": SHARED} | values
+    given = command_line.as_given(compare, called)
+    assert given == f"python -m {compare.__module__}{words}"
+
+
+@pytest.mark.parametrize("module", ["experiments.answer", "experiments.report.__main__"])
+def test_a_command_is_shown_as_it_was_typed(monkeypatch, module):
+    typed = ["--seeds", "5", "--generators", "my.py:f", "--page", "my page.md"]
+    monkeypatch.setattr(compare, "__module__", "__main__")
+    monkeypatch.setattr("sys.argv", ["/somewhere/answer.py", *typed])
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", SimpleNamespace(name=module))
+    expected = "--seeds 5 --generators my.py:f --page 'my page.md'"
+    program = module.removesuffix(".__main__")
+    assert command_line.as_given(compare, {}) == f"python -m {program} {expected}"
 
 
 def test_help_is_printed_in_full(command):

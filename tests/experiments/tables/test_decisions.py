@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments.tables.contrasts import CLEAN, DIGITS, NOISY, PAIRS, TAIL
+from experiments.tables.contrasts import CLEAN, DIGITS, EVERYWHERE, NOISY, PAIRS, TAIL
 from experiments.tables.decisions import decide, decision_table
 from experiments.tables.headlines import best_by_situation
 from experiments.tables.samples import Samples
@@ -18,6 +18,7 @@ SHIFTS = {
     (SYMMETRIC[-1], "sce", "accuracy"): -0.03,
     (CONFUSION, "gce", "accuracy"): -0.15,
     (CONFUSION, "gce", "nll"): 0.3,
+    (SYMMETRIC[0], "gce", "nll"): 0.1,
     (TAIL, "ldam", "accuracy"): 0.4,
     (PAIRS, "hpg", "nll"): -0.2,
 }
@@ -49,10 +50,26 @@ def test_a_loss_that_is_worse_somewhere_is_not_for_the_unknown(decisions):
 
 def test_it_says_where_the_choice_fails(decisions):
     fails = decisions.loc["Symmetric label noise", "fails"]
-    assert fails.startswith("-0.1") and "accuracy on confusion, clean" in fails
-    assert "NLL on confusion, clean" in fails
-    assert decisions.loc["Long tail", "fails"] == "in no cell here"
-    assert "LDAM has +0.399 accuracy on long-tail" in decisions.loc["Clean labels", "fails"]
+    assert fails.startswith("+0.1") and fails.endswith(f"NLL on {SYMMETRIC[0]}")
+    assert decisions.loc["Long tail", "fails"] == "in none of its cells"
+    fails = decisions.loc["Unknown, no long tail", "fails"]
+    assert fails.startswith("SCE has +0.05") and "HPG has -0.2" in fails
+
+
+def test_it_fails_only_within_its_situation(decisions):
+    elsewhere = {"Clean labels": CLEAN, "Structured label noise": [PAIRS, NOISY[-1]]}
+    for situation, places in elsewhere.items():
+        named = [place for place in EVERYWHERE if str(place) in decisions.loc[situation, "fails"]]
+        assert set(named) <= set(places)
+    assert decisions.loc["Clean labels", "fails"] == "in none of its cells"
+
+
+def test_a_question_is_answered_once():
+    runs = planted_runs(SHIFTS, places=(CONFUSION,))
+    assert [*decide(Samples(runs))["situation"]] == [
+        "Clean labels",
+        "Calibration matters, clean labels",
+    ]
 
 
 def test_the_choices_are_said_one_by_one(decisions):

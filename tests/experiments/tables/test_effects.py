@@ -5,7 +5,6 @@ import pytest
 
 from experiments.tables.answer_tables import means_table
 from experiments.tables.effects import compare_losses, effects_table
-from experiments.tables.margins import METRICS
 from experiments.tables.ranking import rank_losses, ranks_table
 from experiments.tables.samples import Column, Place, Samples
 from tests.experiments.tables.planted import planted_runs
@@ -38,7 +37,7 @@ def test_halves_share_no_seed_and_lose_none(samples):
 
 def test_planted_differences_are_found_where_they_are(samples):
     rows = compare_losses(samples).set_index(["reference", "dataset", "loss", "metric"])
-    assert len(rows) == 2 * 3 * 3 * len(METRICS)
+    assert len(rows) == 2 * 3 * 3 * len(samples.metrics)
     found = rows[rows["verdict"].isin(["better", "worse"])]
     expected = {
         ("ce", "a", "gce", "accuracy"): "worse",

@@ -50,12 +50,18 @@ SITUATIONS = (
 )
 
 
-def decide(samples: Samples, situations: Sequence[Situation] = SITUATIONS) -> pd.DataFrame:
+def decide(
+    samples: Samples,
+    situations: Sequence[Situation] = SITUATIONS,
+    *,
+    effects: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """The decision table, one row per situation that was run with two seeds at least.
 
     Args:
       samples: of the protocol's runs, with cross-entropy among the losses.
       situations: to decide.
+      effects: as `compare_losses` gives them, if they are at hand.
 
     Returns:
       Columns: situation, metric, places, loss and label (the choice), compared (the label of the
@@ -65,13 +71,16 @@ def decide(samples: Samples, situations: Sequence[Situation] = SITUATIONS) -> pd
     """
     choosing, estimating = samples.halves()
     first = samples.headline.name
-    effects = compare_losses(samples, (DEFAULT,), (first, "nll"))
     wanted = [situation.metric or first for situation in situations]
+    if effects is None:
+        effects = compare_losses(samples, (DEFAULT,), dict.fromkeys((first, "nll", *wanted)))
+    effects = effects[effects["reference"] == DEFAULT]
     known = compare_losses(choosing, (DEFAULT,), dict.fromkeys(wanted))
     rows, decided = [], set()
     for situation, metric in zip(situations, wanted, strict=True):
         places = [place for place in estimating.places if situation.includes(place)]
         losses = _run_everywhere(samples, places)
+        other = "nll" if metric == first else metric  # in which a choice may fail, too
         question = (metric, *places)
         if not places or not losses or question in decided:
             continue
@@ -95,7 +104,7 @@ def decide(samples: Samples, situations: Sequence[Situation] = SITUATIONS) -> pd
                 "seeds": values.shape[1],
                 "verdict": result.verdict[0],
                 "evidence": POWERED if powered else DESCRIPTIVE,
-                "fails": _failures(effects, places, choice),
+                "fails": _failures(effects, places, choice, (first, other)),
             }
         )
     return pd.DataFrame(rows)
@@ -176,19 +185,22 @@ def _is_better(result: Comparisons, metric: Metric, powered: bool) -> bool:
     return metric.gain(result.difference[0]) > metric.margin
 
 
-def _failures(effects: pd.DataFrame, places: Sequence[Place], loss: str) -> str:
-    """The worst of these cells in which the choice is shown to lose, in each metric."""
+def _failures(
+    effects: pd.DataFrame, places: Sequence[Place], loss: str, metrics: Sequence[str]
+) -> str:
+    """The worst of these cells in which the choice is shown to lose, in each of some metrics."""
     texts = []
     cells = zip(effects["dataset"], effects["regime"], strict=True)
     effects = effects[[cell in places for cell in cells]]
-    for metric, part in effects.groupby("metric", sort=False):
+    for metric in metrics:
+        part = effects[effects["metric"] == metric]
         lost = _shown(part, BETTER) if loss == DEFAULT else _shown(part, WORSE)
         lost = lost if loss == DEFAULT else lost[lost["loss"] == loss]
         if len(lost):
             row = lost.loc[lost["difference"].abs().idxmax()]
             who = f"{row['label']} has " if loss == DEFAULT else ""
             place = f"{row['dataset']}, {row['regime']}"
-            texts.append(f"{who}{row['difference']:+.3f} {METRICS[str(metric)].words} on {place}")
+            texts.append(f"{who}{row['difference']:+.3f} {METRICS[metric].words} on {place}")
     return "; ".join(texts) or "in none of its cells"
 
 

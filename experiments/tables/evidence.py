@@ -81,7 +81,7 @@ def weigh(
         samples=samples,
         effects=effects,
         ranked=rank_losses(samples),
-        decisions=decide(samples),
+        decisions=decide(samples, effects=effects),
         claims=check_claims(sources),
         control_runs=controls,
         controls=compare_controls(effects, controls, metrics) if controls else effects.iloc[:0],

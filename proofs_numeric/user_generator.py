@@ -31,6 +31,7 @@ from proofs_numeric.failures import ARITHMETIC, PROPERTY, Diagnostic
 
 SEARCHED = 1e-3  # an envelope that was searched for may fall short of the true one by this much
 IDENTITY = 1e-13  # of the terms that both sides of an identity are made of
+ROUNDING = 16  # units in the last place of the terms by which a regret may be off
 
 
 def checks(F: Generator, K: int, name: str = "F") -> tuple[list[Check], list[str]]:
@@ -93,8 +94,8 @@ def _has_limits(F: Generator, K: int) -> bool:
 class _Extremes(NamedTuple):
     """What was found over the probes.
 
-    The worst pair of the identity, the least and largest D(η,p)/½‖η − p‖², the largest loss and
-    logit gradient.
+    The worst pair of the identity, the least and largest D(η,p)/½‖η − p‖² up to rounding, the
+    largest loss and logit gradient.
     """
 
     error: jax.Array
@@ -143,7 +144,7 @@ def _search(F: Generator, points) -> _Extremes:
     score = bregman_score(F)
     risk, D = conditional_risk(lambda p, y: score(p, y)), bregman_divergence(F)  # label by label
     eta, p = points, (1 - 1e-3) * jnp.roll(points, 1, axis=0) + 1e-3 / points.shape[1]
-    regret, size = risk(eta, p) - risk(eta, eta), jnp.max(user_float32.sizes(F, eta, p))
+    regret, sizes = risk(eta, p) - risk(eta, eta), user_float32.sizes(F, eta, p)
     labels, loss = jnp.arange(points.shape[1]), on_logits(score)
 
     def steepness(y):
@@ -154,7 +155,8 @@ def _search(F: Generator, points) -> _Extremes:
     error = jnp.abs(regret - D(eta, p))
     worst = jnp.argmax(error)  # the first NaN, if there is one
     square = jnp.sum((eta - p) ** 2, axis=1)
-    ratio = jnp.where(square > 1e-6, regret / jnp.where(square > 1e-6, square / 2, 1.0), jnp.nan)
-    bends = jnp.nanmin(ratio), jnp.nanmax(ratio)  # of pairs that are apart
+    half = jnp.where(square > 1e-6, square / 2, jnp.nan)  # of pairs that are apart
+    rounding = ROUNDING * jnp.finfo(p.dtype).eps * sizes  # with it as without, a bound is violated
+    bends = jnp.nanmin((regret + rounding) / half), jnp.nanmax((regret - rounding) / half)
     extremes = *bends, jnp.max(highest(labels)), jnp.max(steepest(labels))
-    return _Extremes(error[worst], eta[worst], p[worst], size, *extremes)
+    return _Extremes(error[worst], eta[worst], p[worst], jnp.max(sizes), *extremes)

@@ -30,9 +30,9 @@ CPU_OPTIONS = {
 # For programs that run once: optimising them takes longer than it saves. On one thread each: a
 # batch of eigenvalue problems waits for threads to share it with, and two such batches that begin
 # at once on the two threads of a small machine wait for ever, as has been seen of Lanczos
-# iterations for a hundred classes. Code that is not optimised at all would save another third of the
-# time, but may compute the arguments of a maximum twice, with other last digits, and its derivative
-# is then infinite: seen of every version of JAX that was tried, from 0.8 to 0.12.
+# iterations for a hundred classes. Code that is not optimised at all would save another third of
+# the time, but may compute the arguments of a maximum twice, with other last digits, and its
+# derivative is then infinite: seen of every version of JAX that was tried, from 0.8 to 0.12.
 QUICK_OPTIONS = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_backend_optimization_level": 1,

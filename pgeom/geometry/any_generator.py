@@ -19,8 +19,11 @@ smooth, it is small relative to the value too.
 Array([0.18], dtype=float32)
 """
 
+import traceback
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,8 +34,16 @@ from jaxtyping import Array, Float
 from pgeom.geometry import simplex
 from pgeom.geometry.closed_forms import closed_forms, sum_over_parts
 from pgeom.geometry.derivatives import pushforward, sum_of_slopes
+from pgeom.geometry.indices import out_of_range
 from pgeom.types import Generator
 
+# what JAX raises where a traced value is taken for a number
+UNTRACEABLE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
 AGREEMENT = 8  # units of ε·size within which the definition and the integral are the same number
 NODES = {4: 6, 8: 12}  # of the quadrature, by the bytes per number
 AT_ONCE = 1_000_000  # numbers up to which all nodes of all examples are evaluated at once
@@ -77,7 +88,7 @@ def scalar_function(F: Generator) -> Generator:
     """F, made to raise unless it returns a real scalar, which is cast to the dtype of p."""
 
     def checked(p):
-        value = F(p)
+        value = call(F, p)
         kind = (
             jnp.result_type(value)
             if isinstance(value, (float, np.generic, np.ndarray, jax.Array))
@@ -92,6 +103,32 @@ def scalar_function(F: Generator) -> Generator:
         return jnp.asarray(value, p.dtype)
 
     return checked
+
+
+def call(F: Callable, p: Array) -> Any:
+    """F(p), or a TypeError in one line where F takes what is traced for a number."""
+    try:
+        return F(p)
+    except UNTRACEABLE as error:
+        raise TypeError(
+            "F must be made of jax.numpy operations: use jax.numpy in place of NumPy, math and "
+            f"float(), and jnp.where in place of `if`{_locate(error)}"
+        ) from None
+
+
+def trace(F: Generator, p: Array | jax.ShapeDtypeStruct) -> Any:
+    """The closed jaxpr of F at p `[K]`, whose known indices are within range."""
+    program = jax.make_jaxpr(scalar_function(F))(p)
+    if (wrong := out_of_range(program)) is not None:
+        raise ValueError(f"F reads {wrong}")
+    return program
+
+
+def _locate(error: Exception) -> str:
+    """The last line before that of a library, if there is one."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    own = [frame for frame in frames if "site-packages" not in frame.filename]
+    return f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
 
 
 def _vertex_values(F: Generator, K: int, dtype: DTypeLike) -> Array:
@@ -113,7 +150,7 @@ def closure_converted(F: Generator, p: Array) -> tuple[Callable, list]:
     # with it comes Pallas, which takes a while
     from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
-    program = jax.make_jaxpr(F)(p)
+    program = trace(F, p)
     jaxpr, consts = program.jaxpr, program.consts
     traced = [i for i, value in enumerate(consts) if isinstance(value, jax.core.Tracer)]
     # without the tracers, which would leak: rules of derivatives outlive the trace

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from pgeom import edge
 from pgeom.geometry import simplex
+from pgeom.geometry.any_generator import scalar_function
 from pgeom.geometry.closed_forms import ClosedGenerator, Combination, parts, rescale
 from pgeom.geometry.envelopes import Envelope
 from pgeom.geometry.findings import find
@@ -31,7 +32,7 @@ DRAWS = 4096  # Dirichlet(1) draws for a mean curvature
 
 def hessian(F: Generator) -> Callable[[Vectors], Float[Array, "..."]]:
     """`H(p[..., K]) -> [..., K, K]`, the Hessian of F."""
-    lifted = jnp.vectorize(jax.hessian(F), signature="(k)->(k,k)")
+    lifted = jnp.vectorize(jax.hessian(scalar_function(F)), signature="(k)->(k,k)")
     return lambda p: lifted(edge.vectors("p", p))
 
 

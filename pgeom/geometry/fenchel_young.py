@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry import simplex
-from pgeom.geometry.any_generator import scalar_function
+from pgeom.geometry.any_generator import scalar_function, trace
 from pgeom.geometry.bregman import BregmanScore
 from pgeom.geometry.closed_forms import Parameter, parts
 from pgeom.geometry.generators import Shannon, shannon
@@ -83,6 +83,7 @@ def inverse_link(F: Generator) -> Callable[[Vectors], Float[Array, "..."]]:
     """
 
     def logits(p):
+        trace(F, p)  # refuses an index out of range
         slope = jax.grad(scalar_function(F))(simplex.interior(p))
         return slope - jnp.mean(slope)
 

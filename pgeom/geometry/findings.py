@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom import edge
-from pgeom.geometry.any_generator import scalar_function
+from pgeom.geometry.any_generator import trace
 from pgeom.geometry.closed_forms import ClosedGenerator, as_pytree
 from pgeom.geometry.convexity import Verdict, judge
 from pgeom.geometry.envelopes import Envelope, known_envelope
@@ -72,7 +72,7 @@ def _find(F: Generator, K: int) -> Findings:
         how = f"{known.how}: the smallest tangent eigenvalue is at least {known.m_tangent:.6g}"
         return Findings(True, verdict, (), known, None, how, time.perf_counter() - start)
     with jax.enable_x64(True):
-        _check_returns_scalar(F, K)
+        trace(F, jax.ShapeDtypeStruct((K,), jnp.float64))  # raises if F is no generator
         F = as_pytree(F)
         at_vertices, bounded = _at_vertices(F, K)
         seen = survey(F, K, margin=0.0 if bounded else INSIDE)
@@ -82,10 +82,6 @@ def _find(F: Generator, K: int) -> Findings:
     how = f"searched: {len(seen.points)} points in every direction, in float64, no proof"
     seconds = time.perf_counter() - start
     return Findings(at_vertices, verdict, kinks, envelope, seen.spacing, how, seconds)
-
-
-def _check_returns_scalar(F: Generator, K: int) -> None:
-    jax.eval_shape(scalar_function(F), jax.ShapeDtypeStruct((K,), jnp.float64))
 
 
 def _at_vertices(F: Generator, K: int) -> tuple[bool, bool]:

@@ -10,7 +10,7 @@
 import inspect
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from inspect import Parameter
 from typing import Any, cast
 
@@ -20,11 +20,13 @@ import jax.numpy as jnp
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.loading import one_line
 from pgeom.frontend.names import choose
+from pgeom.geometry.any_generator import call
 from pgeom.geometry.bregman import bregman_score
 from pgeom.geometry.closed_forms import rescale
 from pgeom.geometry.curvature import mean_curvature
 from pgeom.geometry.diagnosis import Diagnosis, diagnose
 from pgeom.geometry.explanations import explain_convexity
+from pgeom.geometry.indices import out_of_range
 from pgeom.losses.candidates import GEOMETRY_SEED
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.constants import MEAN_CURVATURE
@@ -150,11 +152,13 @@ def require_generator(F: Callable, K: int, name: str) -> None:
 
     widest = jnp.result_type(float)  # float64 where it is enabled
     try:
-        result = jax.eval_shape(F, jax.ShapeDtypeStruct((K,), widest))
+        p = jax.ShapeDtypeStruct((K,), widest)
+        result = jax.eval_shape(partial(call, F), p)
         shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
         scalar = shape == () and dtype is not None and jnp.issubdtype(dtype, jnp.floating)
         for precision in (jnp.float32, widest) if scalar else ():
             jax.eval_shape(jax.vmap(derivatives), jax.ShapeDtypeStruct((2, K), precision))
+        wrong = out_of_range(jax.make_jaxpr(F)(p)) if scalar else None
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a user's function may raise
@@ -165,6 +169,8 @@ def require_generator(F: Callable, K: int, name: str) -> None:
     if not scalar:
         got = type(result).__name__ if shape is None else f"{dtype} of shape {shape}"
         raise UsageError(f"{name} must return a real scalar for p[{K}], got {got}")
+    if wrong is not None:
+        raise UsageError(f"{name} reads {wrong}")
 
 
 def require_convex(F: Generator, K: int, name: str) -> Diagnosis:

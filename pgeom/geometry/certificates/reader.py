@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
-from pgeom.geometry.any_generator import scalar_function
+from pgeom.geometry.any_generator import trace
 from pgeom.geometry.certificates.algebra import Graph
 from pgeom.geometry.certificates.array_primitives import RULES, elementwise
 from pgeom.geometry.certificates.expression import Node
@@ -66,7 +66,7 @@ def read(F: Generator, K: int) -> Reading:
       Unsupported: if F uses an operation that cannot be read.
     """
     with jax.enable_x64(True):
-        jaxpr = jax.make_jaxpr(scalar_function(F))(jnp.full(K, 1 / K, jnp.float64))
+        jaxpr = trace(F, jnp.full(K, 1 / K, jnp.float64))
     ranges = Ranges(K)
     rules = Rules(ranges)
     ranges.is_concave = lambda x: rules.prove(x, -1) is not None

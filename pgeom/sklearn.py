@@ -40,8 +40,9 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
 
     Args:
       loss: a name of the catalogue, such as "ce", "brier" or "hpg"; a convex `F(p)`, which
-        is diagnosed and rescaled to the mean curvature of the built-in proper losses; a
-        `loss(logits, labels)`; or a `LossSpec`.
+        is diagnosed; a `loss(logits, labels)`; or a `LossSpec`.
+      match: whether to rescale an `F(p)` to the curvature that the Brier score has at uniform
+        probabilities, so that one learning rate suits both.
       model: "mlp", "linear", "cnn", a Flax module called as `module(x, train)`, or a function
         `(input_shape, classes) -> Model`.
       image_shape: of an example, such as `(8, 8)`, for models of images.
@@ -70,6 +71,7 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         self,
         loss: LossLike = "ce",
         *,
+        match: bool = True,
         model: ModelLike = "mlp",
         image_shape: tuple[int, ...] | None = None,
         epochs: int = 100,
@@ -84,6 +86,7 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.loss = loss
+        self.match = match
         self.model = model
         self.image_shape = image_shape
         self.epochs = epochs
@@ -115,7 +118,7 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         train, validation = self._set_aside(data, random)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_seeds).tolist()
-        model, loss = self._make_model(K, X.shape[1]), make_loss(self.loss, K)
+        model, loss = self._make_model(K, X.shape[1]), make_loss(self.loss, K, match=self.match)
         results = fit(model, loss, train, validation, self._training(), seeds)
         self.parameters_ = np.stack([one.parameters[0] for one in results])
         self.best_epoch_ = np.array([one.best_epoch[0] for one in results])

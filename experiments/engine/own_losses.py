@@ -10,6 +10,7 @@ from pgeom.geometry.explanations import explain_convexity
 from pgeom.losses.constants import MEAN_CURVATURE
 from pgeom.losses.own import (
     generator_loss,
+    matching_factor,
     plain_loss,
     require_convex,
     require_curvature,
@@ -18,6 +19,7 @@ from pgeom.losses.own import (
 from pgeom.losses.spec import LossSpec
 
 GENERATORS, LOSSES = "--generators", "--own-losses"  # options
+MATCHED = "to the Brier score's curvature at uniform probabilities; --no-match leaves it as it is"
 load_once = cache(load)  # a file is run once, however many studies of a command ask for it
 
 
@@ -27,18 +29,20 @@ def load_generators(sources: tuple[str, ...], K: int, *, match: bool) -> list[Lo
     Args:
       sources: as on the command line.
       K: the number of classes on which each must be convex.
-      match: whether to rescale each to the mean curvature of the built-in proper losses.
+      match: whether to rescale each to the curvature of the Brier score at uniform probabilities.
     """
     specs = []
     for source in sources:
         F = load_once(source, option=GENERATORS)
         diagnosis = require_convex(F, K, f"{GENERATORS}: {source}")
+        scaled = ""
         if match:
             require_curvature(F, K, f"{GENERATORS}: {source}")
+            scaled = f"; multiplied by {matching_factor(F, K):.3g} ({MATCHED})"
         doubt = "" if diagnosis.strictly_convex else f"; {explain_convexity(diagnosis)}"
         target = MEAN_CURVATURE if match else None
         spec = generator_loss(F, _name(source), mean_curvature=target)
-        note, strict = f"{source}: {diagnosis!r}{doubt}", bool(diagnosis.strictly_convex)
+        note, strict = f"{source}: {diagnosis!r}{doubt}{scaled}", bool(diagnosis.strictly_convex)
         specs.append(replace(spec, note=note, proper=strict))
     return specs
 

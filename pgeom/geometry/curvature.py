@@ -53,7 +53,10 @@ def envelope(F: Generator, K: int) -> Envelope:
 
 @singledispatch
 def mean_curvature(F: Generator, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
-    """The mean of trace(H(p))/K over Dirichlet(1) draws."""
+    """The mean of trace(H(p))/K over Dirichlet(1) draws.
+
+    It estimates the mean over the simplex where that is finite; that of −Σ√p is infinite.
+    """
     points = simplex.interior(simplex.uniform(key, K, DRAWS))
     return jnp.mean(jax.lax.map(lambda p: jnp.trace(jax.hessian(F)(p)), points, batch_size=64)) / K
 
@@ -78,6 +81,18 @@ def _(F: Hyperbolic, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
 def _(F: Combination, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
     first, *others = [c * mean_curvature(part, K, key=key) for c, part in parts(F)]
     return sum(others, first)
+
+
+def central_curvature(F: Generator, K: int) -> Float[Array, ""]:
+    """The mean of the curvature of F over the directions of the simplex, at its centre.
+
+    tr(PHP)/(K − 1) with P = I − 11ᵀ/K, at p = 1/K. Where training begins with uniform
+    probabilities, the gradient of the score on the logits is PH(p − e_y)/K, and this is its size.
+    It is finite for every F that is smooth there, whatever its curvature at the vertices.
+    """
+    centre = jnp.full(K, 1 / K)
+    displaced = jax.hessian(lambda d: F(centre + (d - jnp.mean(d))))
+    return jnp.trace(displaced(jnp.zeros_like(centre))) / (K - 1)
 
 
 def match_curvature(

@@ -23,11 +23,10 @@ from pgeom.frontend.names import choose
 from pgeom.geometry.any_generator import call
 from pgeom.geometry.bregman import bregman_score
 from pgeom.geometry.closed_forms import rescale
-from pgeom.geometry.curvature import mean_curvature
+from pgeom.geometry.curvature import central_curvature
 from pgeom.geometry.diagnosis import Diagnosis, diagnose
 from pgeom.geometry.explanations import explain_convexity
 from pgeom.geometry.indices import out_of_range
-from pgeom.losses.candidates import GEOMETRY_SEED
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.constants import MEAN_CURVATURE
 from pgeom.losses.proper import on_logits
@@ -50,12 +49,15 @@ def generator_loss(
     Args:
       F: a convex function `F(p[K]) -> scalar`.
       name: what to call it everywhere.
-      mean_curvature: what F is rescaled to, by default as CAPM, HPG and Brier are, so that
-        learning rates compare; None leaves F as it is.
+      mean_curvature: over the directions at uniform probabilities, to which F is rescaled; by
+        default that of Brier, so that learning rates compare. None leaves F as it is.
     """
 
     def matched(stats: ClassStats, **constants: float | None) -> Generator:
-        return _matched(F, stats.counts.shape[0], constants["mean_curvature"])
+        target = constants["mean_curvature"]
+        if target is None:
+            return F
+        return rescale(F, matching_factor(F, stats.counts.shape[0], target=target))
 
     def make(stats: ClassStats, **constants: float | None) -> CatalogueLoss:
         return steady(on_logits(bregman_score(matched(stats, **constants))))
@@ -71,12 +73,13 @@ def plain_loss(loss: Loss, name: str) -> LossSpec:
     return LossSpec(name, name, FAMILY, from_logits(loss), candidate=True)
 
 
-def make_loss(given: LossLike, K: int) -> LossSpec:
+def make_loss(given: LossLike, K: int, *, match: bool = True) -> LossSpec:
     """What a user calls a loss, as one of a study with K classes.
 
     Args:
       given: a name of the catalogue, a generator `F(p)`, a `loss(logits, labels)`, or a `LossSpec`.
       K: the number of classes.
+      match: whether to rescale a generator, as `generator_loss` does.
 
     Raises:
       UsageError: for an unknown name, or a function that cannot be trained with.
@@ -86,21 +89,25 @@ def make_loss(given: LossLike, K: int) -> LossSpec:
     if isinstance(given, str):
         return LOSSES[choose("loss", given, LOSSES)]
     content = find_content(given)
-    return _checked(given, K) if content is None else _remembered(Same(content, given), K)
+    if content is None:
+        return _checked(given, K, match)
+    return _remembered(Same(content, given), K, match)
 
 
 @cache  # because equal losses share compiled programs
-def _remembered(same: Same, K: int) -> LossSpec:
-    return _checked(same.function, K)
+def _remembered(same: Same, K: int, match: bool) -> LossSpec:
+    return _checked(same.function, K, match)
 
 
-def _checked(given: Any, K: int) -> LossSpec:
+def _checked(given: Any, K: int, match: bool) -> LossSpec:
     """A function as a loss, or a UsageError."""
     name = getattr(given, "__name__", type(given).__name__)
     if (count := _count_arguments(given)) == 1:
         F = cast(Generator, given)
         require_convex(F, K, name)
-        require_curvature(F, K, name)
+        if not match:
+            return generator_loss(F, name, mean_curvature=None)
+        require_curvature(F, K, name, option="match=False")
         return generator_loss(F, name)
     if count == 2:
         require_loss(given, K, name)
@@ -121,27 +128,30 @@ def _count_arguments(function: Any) -> int | None:
     return sum(one.kind in positional and one.default is Parameter.empty for one in parameters)
 
 
-def _matched(F: Generator, K: int, target: float | None) -> Generator:
-    """F with this mean curvature, or as it is."""
-    return F if target is None else rescale(F, target / _mean_curvature(F, K))
+def matching_factor(F: Generator, K: int, *, target: float = MEAN_CURVATURE) -> float:
+    """What F is multiplied by for its curvature at uniform probabilities to be `target`.
+
+    Of its mean over the simplex an estimate would do for smooth generators only: that of −Σ√p or
+    of a Rényi entropy is infinite.
+    """
+    return target / _central_curvature(F, K)
 
 
-def _mean_curvature(F: Generator, K: int) -> float:
-    """The mean curvature of F, found once if F cannot change."""
+def _central_curvature(F: Generator, K: int) -> float:
+    """The curvature of F at uniform probabilities, computed once if F cannot change."""
     content = find_content(F)
-    return _integrate(F, K) if content is None else _remembered_curvature(Same(content, F), K)
+    return _measure(F, K) if content is None else _remembered_curvature(Same(content, F), K)
 
 
 @cache
 def _remembered_curvature(same: Same, K: int) -> float:
-    return _integrate(cast(Generator, same.function), K)
+    return _measure(cast(Generator, same.function), K)
 
 
-def _integrate(F: Generator, K: int) -> float:
-    """The mean curvature of F as a constant, also while tracing."""
-    with jax.ensure_compile_time_eval(), jax.enable_x64(False):
-        key = jax.random.key(GEOMETRY_SEED)
-        return float(jax.jit(lambda key: mean_curvature(F, K, key=key))(key))
+def _measure(F: Generator, K: int) -> float:
+    """The curvature of F at uniform probabilities as a constant, also while tracing."""
+    with jax.ensure_compile_time_eval(), jax.enable_x64(False):  # the same one in either precision
+        return float(jax.jit(lambda: central_curvature(F, K))())
 
 
 def require_generator(F: Callable, K: int, name: str) -> None:
@@ -187,13 +197,20 @@ def require_convex(F: Generator, K: int, name: str) -> Diagnosis:
     return diagnosis
 
 
-def require_curvature(F: Generator, K: int, name: str) -> None:
-    """Refuse a generator that no factor brings to a given mean curvature."""
-    curvature = _mean_curvature(F, K)
+def require_curvature(F: Generator, K: int, name: str, *, option: str = "--no-match") -> None:
+    """Refuse a generator that no factor brings to a given curvature at uniform probabilities.
+
+    Args:
+      F: a generator.
+      K: the number of classes.
+      name: what the refusal calls F.
+      option: what the refusal says to give for F to be taken as it is.
+    """
+    curvature = _central_curvature(F, K)
     if not 0 < curvature < math.inf:
         raise UsageError(
-            f"{name} must have a positive, finite mean curvature to be matched with the other "
-            f"losses, got {curvature:g} (K={K}); give --no-match to train it as it is"
+            f"{name} must have a positive, finite curvature at uniform probabilities to be matched "
+            f"with the other losses, got {curvature:g} (K={K}); give {option} to train it as it is"
         )
 
 

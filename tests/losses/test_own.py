@@ -7,10 +7,16 @@ import pytest
 
 import pgeom
 from pgeom.frontend.errors import UsageError
-from pgeom.geometry.curvature import mean_curvature
-from pgeom.losses import own
 from pgeom.losses.catalogue import LOSSES
-from pgeom.losses.own import generator_loss, make_loss, plain_loss, require_convex, require_loss
+from pgeom.losses.own import (
+    generator_loss,
+    make_loss,
+    matching_factor,
+    plain_loss,
+    require_convex,
+    require_curvature,
+    require_loss,
+)
 from pgeom.types import Annealing, ClassStats
 
 STATS = ClassStats(jnp.array([4.0, 5.0, 6.0]), jnp.eye(3, 2))
@@ -32,12 +38,66 @@ def values(spec):
     return spec.build(STATS)(LOGITS, LABELS, ANNEALING)
 
 
-def test_a_generator_is_rescaled_to_the_common_curvature():
-    plain = values(generator_loss(cubic, "cubic", mean_curvature=None))
-    np.testing.assert_allclose(plain, pgeom.on_logits(pgeom.bregman_score(cubic))(LOGITS, LABELS))
-    key = jax.random.key(own.GEOMETRY_SEED)
-    factor = 2.0 / float(mean_curvature(cubic, 3, key=key))
-    np.testing.assert_allclose(values(generator_loss(cubic, "cubic")), factor * plain, rtol=1e-5)
+# by class count, the curvature at p = 1/K of what a user may write, by hand
+MATCHED = {
+    "cubic": (cubic, lambda K: 6 / K),
+    "-Σ√p": (lambda p: -jnp.sum(jnp.sqrt(p)), lambda K: K**1.5 / 4),
+    "Rényi ½": (lambda p: -2 * jnp.log(jnp.sum(jnp.sqrt(p))), lambda K: K / 2),
+    "Shannon": (lambda p: jnp.sum(jax.scipy.special.xlogy(p, p)), lambda K: K),
+    "Brier with a penalty": (lambda p: jnp.sum(p**2) + (1 - 1 / p.size) * jnp.max(p), lambda K: 2),
+    "logsumexp": (lambda p: jax.nn.logsumexp(5 * p), lambda K: 25 / K),
+    "steep along 1": (lambda p: jnp.sum(p**2) + 1e6 * jnp.sum(p) ** 2, lambda K: 2),
+    "closed form": (pgeom.generators.tsallis(0.5), lambda K: K**1.5 / 2),
+    "sum": (3 * pgeom.generators.squared_norm + cubic, lambda K: 6 + 6 / K),
+}
+
+
+@pytest.mark.parametrize("K", [2, 10])
+@pytest.mark.parametrize("case", MATCHED)
+def test_a_generator_is_matched_by_its_curvature_at_uniform_probabilities(case, K):
+    F, curvature = MATCHED[case]
+    np.testing.assert_allclose(matching_factor(F, K), 2 / curvature(K), rtol=1e-4)
+    with jax.enable_x64(True):  # as some other part of a program may have it
+        again = generator_loss(F, "F").generator(STATS, mean_curvature=2.0)
+    factor, point = matching_factor(F, 3), jnp.array([0.2, 0.5, 0.3])
+    np.testing.assert_allclose(again(point), factor * F(point), rtol=1e-5)
+
+
+@pytest.mark.parametrize("case", ["-Σ√p", "Rényi ½", "Brier with a penalty", "logsumexp"])
+def test_a_matched_loss_begins_with_the_gradient_of_brier(case):
+    """Where probabilities are uniform; those of a mean over the simplex were 1e-5 of it."""
+
+    def slopes(spec):
+        uniform = jnp.zeros((3, 3))
+        return jax.grad(lambda z: jnp.sum(spec.build(STATS)(z, LABELS, ANNEALING)))(uniform)
+
+    matched = generator_loss(MATCHED[case][0], "F")
+    np.testing.assert_allclose(slopes(matched), slopes(LOSSES["brier"]), rtol=1e-3, atol=1e-6)
+
+
+def test_without_matching_a_generator_is_left_as_it_is():
+    plain = pgeom.on_logits(pgeom.bregman_score(cubic))(LOGITS, LABELS)
+    left = generator_loss(cubic, "cubic", mean_curvature=None)
+    for spec in (left, make_loss(cubic, 3, match=False)):
+        np.testing.assert_allclose(values(spec), plain)
+
+
+UNMATCHED = {
+    "max p": jnp.max,
+    "|p - 1/K|": lambda p: jnp.sum(jnp.abs(p - 1 / p.size)),
+    "flat there": lambda p: jnp.sum((p - 1 / p.size) ** 4),
+    "a root there": lambda p: jnp.sqrt(jnp.sum((p - 1 / p.size) ** 2)),
+    "infinite there": lambda p: jnp.sum(jnp.abs(p - 1 / p.size) ** 1.5),
+}
+
+
+@pytest.mark.parametrize("case", UNMATCHED)
+def test_what_no_factor_matches_is_refused_in_one_line(case):
+    with pytest.raises(UsageError) as error:
+        require_curvature(UNMATCHED[case], 10, "my.py:F")
+    said = str(error.value)
+    assert said.startswith("my.py:F must have a positive, finite curvature at uniform prob")
+    assert said.endswith("give --no-match to train it as it is") and "\n" not in said
 
 
 def test_the_squared_norm_is_the_brier_score():

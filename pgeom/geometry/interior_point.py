@@ -49,8 +49,11 @@ class _State(NamedTuple):
 def maximise(F: Generator, z: Float[Array, "K n"]) -> Maximum:
     """The maximisers of ⟨z, p⟩ − F(p) over the simplex, for logits whose largest is zero."""
     K, n = z.shape
-    together = max(1, min(n, AT_ONCE // (K + 1) ** 2))
-    points, steps = jax.lax.map(partial(_maximise_one, F), z.T, batch_size=together)
+    together = max(1, AT_ONCE // (K + 1) ** 2)
+    if not isinstance(n, int) or n <= together:  # a size is no number in an export
+        points, steps = jax.vmap(partial(_maximise_one, F))(z.T)
+    else:
+        points, steps = jax.lax.map(partial(_maximise_one, F), z.T, batch_size=together)
     return Maximum(points.T, jnp.max(steps, initial=0))
 
 

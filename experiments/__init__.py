@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 
+from pgeom import extras
+
 
 def _quit(number, frame):
     """End at once and in one line: while modules are imported, there is nothing to clean up."""
@@ -17,3 +19,4 @@ if sys.argv[:1] == ["-m"]:  # so Python has it while it looks for the module of 
         signal.signal(_number, _quit)
         # the last thing at exit, when Python gives up its handlers and the exit code is decided
         atexit.register(signal.signal, _number, signal.SIG_IGN)
+    extras.exit_without("python -m experiments", "experiments")

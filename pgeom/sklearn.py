@@ -16,6 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+from pgeom import extras
+
+if message := extras.missing("pgeom.sklearn", "experiments"):
+    raise ModuleNotFoundError(message)
+
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state

@@ -8,7 +8,7 @@ from tests.test_house import ROOT, TOPS
 
 COMMANDS = {f"experiments.{file.stem}" for file in ROOT.glob("experiments/[a-z]*.py")}
 
-CORE = {"pgeom.types", "pgeom.edge", "pgeom.deferred"}
+CORE = {"pgeom.types", "pgeom.edge", "pgeom.deferred", "pgeom.extras"}
 GEOMETRY = CORE | {"pgeom.geometry"}
 LOSSES = GEOMETRY | {"pgeom.losses"}
 MODELS = LOSSES | {"pgeom.models"}
@@ -24,6 +24,7 @@ ROOMS = {  # a room, the inner ones first, and what of the project it may import
     "pgeom/edge.py": {"pgeom.types"},
     "pgeom/compilation.py": set(),
     "pgeom/deferred.py": set(),
+    "pgeom/extras.py": set(),
     "pgeom/frontend": set(),
     "pgeom/environment.py": {"pgeom.frontend"},
     "pgeom/geometry": CORE | {"pgeom.compilation"},

@@ -5,11 +5,9 @@ it: curvature `rules`, structured Hessians (`forms`), bisection (`covers`), and 
 are bounded by `extremes`. Only `prover`, `extremes` and what they import need python-flint.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pgeom import edge
+from pgeom import edge, extras
 from pgeom.geometry.certificates.certificate import Certificate
 from pgeom.types import Generator
 
@@ -36,8 +34,9 @@ def certify(F: Generator, K: int) -> Certificate:
       ModuleNotFoundError: without python-flint, which the extra `certify` installs.
     """
     edge.check_num_classes(K)
-    with _needing_flint():
-        from pgeom.geometry.certificates.prover import prove
+    _require_flint("certify")
+    from pgeom.geometry.certificates.prover import prove
+
     return prove(F, int(K))
 
 
@@ -57,17 +56,12 @@ def certify_range(F: Generator, K: int, *, gap: float = 1e-3) -> "RangeCertifica
       ModuleNotFoundError: without python-flint, which the extra `certify` installs.
     """
     edge.check_num_classes(K)
-    with _needing_flint():
-        from pgeom.geometry.certificates.extremes import prove_range
+    _require_flint("certify_range")
+    from pgeom.geometry.certificates.extremes import prove_range
+
     return prove_range(F, int(K), gap=gap)
 
 
-@contextmanager
-def _needing_flint() -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != "flint":
-            raise
-        message = "certify needs python-flint, which pip install 'pgeom[certify]' brings"
-        raise ModuleNotFoundError(message, name="flint") from None
+def _require_flint(what: str) -> None:
+    if message := extras.missing(what, "certify"):
+        raise ModuleNotFoundError(message, name="flint")

@@ -19,6 +19,7 @@ from pgeom.data.channels import transition
 from pgeom.frontend import command_line
 from pgeom.frontend.errors import UsageError
 from pgeom.losses import catalogue
+from pgeom.training.settings import PAPER
 
 SIZES = (250, 1000, 4000, 16000)
 REGIMES = ("clean", "symmetric-40")
@@ -79,12 +80,16 @@ def make_studies(
         for size in sorted(set(sizes))
     }
     _require_channels(next(iter(studies.values())))
-    steps = {size: math.ceil(0.6 * size / options.batch_size) for size in studies}
-    most = options.epochs * max(steps.values())
-    return {
-        size: replace(study, training=replace(study.training, epochs=math.ceil(most / steps[size])))
-        for size, study in studies.items()
-    }
+    epochs, batch = options.epochs or DEFAULTS.epochs, options.batch_size or DEFAULTS.batch_size
+    steps = {size: math.ceil(0.6 * size / batch) for size in studies}
+    most = epochs * max(steps.values())
+
+    def train_as_long(study: Study, size: int) -> Study:
+        epochs = math.ceil(most / steps[size])
+        sizes = {"epochs": epochs, "batch_size": batch, "stopping": PAPER}
+        return replace(study, training=replace(study.training, **sizes), notes=())
+
+    return {size: train_as_long(study, size) for size, study in studies.items()}
 
 
 def _require_channels(study: Study) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from experiments.engine.command import Command
 from experiments.engine.data_options import parse_kinds, parse_regimes
-from experiments.engine.options import DEFAULTS, Common, Options, make_study
+from experiments.engine.options import DEFAULTS, Common, Options, choose_training, make_study
 from experiments.engine.study import Study
 from pgeom.data.regimes import CLEAN, Regime
 from pgeom.frontend import command_line
@@ -55,6 +55,7 @@ def make_studies(
     asked = {"losses": losses, "known": catalogue.LOSSES}
     stopped = make_study("early stopping", options, dataset, **asked)
     stopped = replace(stopped, regimes=_choose_regime(stopped, regime))
+    stopped = choose_training(stopped, options)
     training = replace(stopped.training, stopping=settings.NEVER)
     return stopped, replace(stopped, name="trained to the end", training=training)
 

@@ -79,8 +79,9 @@ class Command:
         return Store(folder)
 
     def _say_notes(self, study: Study) -> None:
-        """Print what is to be known about the dataset and the losses of a study, once."""
-        for note in (*study.dataset.notes, *(loss.note for loss in study.losses)):
+        """Print what is to be known about the parts of a study, once."""
+        losses = (loss.note for loss in study.losses)
+        for note in (*study.dataset.notes, *losses, *study.notes):
             if note and note not in self._said:
                 self._said.add(note)
                 self.console.print(note, soft_wrap=True)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import tyro
@@ -10,11 +10,14 @@ import tyro
 from experiments.engine.data_options import load_dataset, parse_kinds, parse_regimes
 from experiments.engine.study import Sources, Study
 from pgeom.data import datasets
+from pgeom.data.regimes import thinned_size
+from pgeom.data.splits import split_rows
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
+from pgeom.frontend.numbers import count
 from pgeom.losses import catalogue
 from pgeom.losses.spec import Link, LossSpec
-from pgeom.training.settings import StopOn, Training
+from pgeom.training.settings import PROTOCOL, StopOn, Training, fit_to_size
 
 SEEDS = 5
 LARGEST_SEED = 2**32 - 1  # that NumPy and scikit-learn take
@@ -27,10 +30,12 @@ class Options:
 
     seeds: tuple[str, ...] = (str(SEEDS),)
     """How many, as in 5 for the seeds 0 to 4, or a list, as in 0 3 7."""
-    epochs: int = Training.epochs
-    """Maximum epochs per run."""
-    batch_size: int = Training.batch_size
-    """Examples per optimiser step; the last batch of an epoch has what is left."""
+    epochs: int | None = None
+    """Maximum epochs per run: by default 45 on the paper's datasets, as in the paper, and on others
+    as many as make 20,000 steps, at most 1,000."""
+    batch_size: int | None = None
+    """Examples per optimiser step; the last batch of an epoch has what is left. By default 512 on
+    the paper's datasets, and on others 32 to 512, by the number of training examples."""
     learning_rate: float = Training.learning_rate
     """Of AdamW."""
     stop_on: StopOn = Training.stop_on
@@ -83,9 +88,9 @@ class Options:
 
     def check(self) -> None:
         """Refuse values that no command can work with."""
-        if self.epochs < 1:
+        if self.epochs is not None and self.epochs < 1:
             raise UsageError(f"--epochs must be at least 1, got {self.epochs}")
-        if self.batch_size < 1:
+        if self.batch_size is not None and self.batch_size < 1:
             raise UsageError(f"--batch-size must be at least 1, got {self.batch_size}")
         if not 0 < self.learning_rate < math.inf:
             raise UsageError(f"--learning-rate must be positive, got {self.learning_rate:g}")
@@ -165,16 +170,13 @@ def make_study(
     if options.link == "canonical":
         chosen_losses = [x.with_canonical_link() if x.generator else x for x in chosen_losses]
     seeds = parse_seeds(options.seeds)
-    return Study(
+    study = Study(
         name=name,
         dataset=data,
         regimes=parse_regimes(regimes, data, seeds[0]),
         seeds=seeds,
         losses=tuple(chosen_losses),
         model=own_models.make_model(options.model, data),
-        training=Training(
-            options.epochs, options.batch_size, options.learning_rate, stop_on=options.stop_on
-        ),
         noisy_validation=options.validation == "noisy",
         sources=Sources(
             dataset={"name": dataset, "target": options.target, "impute": options.impute},
@@ -182,6 +184,40 @@ def make_study(
             losses=own_losses.name_sources(options.generators, options.own_losses),
         ),
     )
+    return choose_training(study, options)
+
+
+def choose_training(study: Study, options: Options) -> Study:
+    """The study with the training that its options ask for, and a note of what was chosen.
+
+    The paper's datasets have the paper's protocol. On others it would end long before the runs
+    converge, so that what is not asked for is chosen by the number of training examples: of the
+    smallest regime, because all regimes of a study are trained alike.
+    """
+    base = replace(PROTOCOL, learning_rate=options.learning_rate, stop_on=options.stop_on)
+    sizes = {"epochs": options.epochs, "batch_size": options.batch_size}
+    given = {name: size for name, size in sizes.items() if size is not None}
+    if study.sources is not None and study.sources.dataset["name"] in datasets.PAPER:
+        return replace(study, training=replace(base, **given))
+    thinned = (thinned_size(study.dataset, one, study.seeds[0]) for one in study.regimes)
+    whole = len(split_rows(study.dataset, study.seeds[0])[0])
+    examples = min((size for size in thinned if size is not None), default=whole)
+    training = fit_to_size(examples, base, **given)
+    chosen = [f"--{name.replace('_', '-')}" for name in sizes if name not in given]
+    notes = (_describe_training(training, examples, chosen),) if chosen else ()
+    return replace(study, training=training, notes=notes)
+
+
+def _describe_training(training: Training, examples: int, chosen: list[str]) -> str:
+    """How runs are trained, and the options that change it."""
+    steps = count(-(-examples // training.batch_size), "step")
+    text = (
+        f"{examples:,} training examples: batches of {training.batch_size}, at most "
+        f"{count(training.epochs, 'epoch')} of {steps}"
+    )
+    if training.stop_on != "none" and training.stopping.patience < training.epochs:
+        text += f", stopped after {training.stopping.patience} without a better one"
+    return f"{text} (to change it: {', '.join(chosen)})"
 
 
 def parse_seeds(words: tuple[str, ...]) -> tuple[int, ...]:

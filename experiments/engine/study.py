@@ -55,6 +55,7 @@ class Study:
       timed: whether to train each run alone on one device and record its seconds.
       noisy_validation: whether validation labels have the noise of the regime, too.
       sources: how a command line named its parts; None if it was made in Python.
+      notes: what a user should know about what was chosen for them, one line each.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Study:
     timed: bool = False
     noisy_validation: bool = False
     sources: Sources | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def cells(self) -> list[Cell]:

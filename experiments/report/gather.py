@@ -32,6 +32,7 @@ from experiments.tables.recovery import Displacement, predict_displacement
 from experiments.tables.regrets import regrets
 from pgeom.data.regimes import Regime
 from pgeom.losses.catalogue import GENERAL
+from pgeom.training.settings import PROTOCOL
 
 NOISIEST = "symmetric-40"
 CLASSES, SIZES = 5, (250, 1000, 4000)  # of mixtures with a known posterior
@@ -114,6 +115,7 @@ def _to_the_end(options: Options) -> Options:
     fixed = known_truth.DEFAULTS
     return replace(
         options,
+        epochs=options.epochs or PROTOCOL.epochs,
         batch_size=fixed.batch_size,
         learning_rate=fixed.learning_rate,
         model=fixed.model,

@@ -1,11 +1,15 @@
-"""The settings of a run are the protocol's, and its optimiser is AdamW with clipping."""
+"""The settings of a run: the protocol's, those chosen by size, and AdamW with clipping."""
+
+import math
+from dataclasses import replace
 
 import chex
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 
-from pgeom.training.settings import PROTOCOL, Optimiser, Training
+from pgeom.training.settings import PAPER, PROTOCOL, Optimiser, Training, fit_to_size
 
 
 def test_the_protocols_constants():
@@ -33,3 +37,31 @@ def test_a_step_is_optaxs():
         direction, ours_state = ours.update(gradient, ours_state, w)
         step, theirs_state = theirs.update(gradient, theirs_state, w)
         chex.assert_trees_all_close(-rate * direction, step, rtol=1e-6)
+
+
+@pytest.mark.parametrize("examples", [1, 36, 594, 1_386, 12_000, 42_000, 60_000, 10**6, 10**7])
+def test_the_sizes_chosen_suit_the_number_of_examples(examples):
+    chosen = fit_to_size(examples)
+    steps = math.ceil(examples / chosen.batch_size)
+    assert 32 <= chosen.batch_size <= 512 and math.log2(chosen.batch_size).is_integer()
+    assert steps >= 60 or chosen.batch_size == 32
+    assert PROTOCOL.epochs <= chosen.epochs <= 1000
+    assert chosen.epochs * steps >= 20_000 or chosen.epochs == 1000
+    assert chosen.stopping.patience >= 10 and chosen.stopping.patience * steps >= 1000
+    kept = {"epochs": 45, "batch_size": 512, "stopping": PAPER}
+    assert replace(chosen, **kept) == PROTOCOL
+
+
+def test_a_given_size_is_kept_and_the_other_fits_it():
+    assert fit_to_size(6_000, epochs=3).epochs == 3
+    small, large = fit_to_size(6_000, batch_size=50), fit_to_size(6_000, batch_size=500)
+    assert (small.batch_size, large.batch_size) == (50, 500)
+    assert (small.epochs, large.epochs) == (167, 1000)
+    assert (small.stopping.patience, large.stopping.patience) == (10, 84)
+
+
+def test_all_else_is_that_of_the_base():
+    base = replace(PROTOCOL, learning_rate=0.1, stop_on="accuracy", beta0=0.0)
+    assert fit_to_size(594, base) == replace(
+        fit_to_size(594), learning_rate=0.1, stop_on="accuracy", beta0=0.0
+    )

@@ -45,8 +45,8 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
     weight of two the same as two examples; the order of the examples does not matter.
 
     Args:
-      loss: a name of the catalogue, such as "ce", "brier" or "hpg"; a convex `F(p)`, which
-        is diagnosed; a `loss(logits, labels)`; or a `LossSpec`.
+      loss: a name of the catalogue, such as "ce", "brier" or "hpg"; a convex `F(p)`;
+        a `loss(logits, labels)`; or a `LossSpec`.
       match: whether to rescale an `F(p)` to the curvature that the Brier score has at uniform
         probabilities, so that one learning rate suits both.
       model: "mlp", "linear", "cnn", a Flax module called as `module(x, train)`, or a function

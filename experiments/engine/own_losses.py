@@ -20,6 +20,7 @@ from pgeom.losses.spec import LossSpec
 
 GENERATORS, LOSSES = "--generators", "--own-losses"  # options
 MATCHED = "to the Brier score's curvature at uniform probabilities; --no-match leaves it as it is"
+MORE = "more by python -m proofs_numeric --generator"
 load_once = cache(load)  # a file is run once, however many studies of a command ask for it
 
 
@@ -34,16 +35,16 @@ def load_generators(sources: tuple[str, ...], K: int, *, match: bool) -> list[Lo
     specs = []
     for source in sources:
         F = load_once(source, option=GENERATORS)
-        diagnosis = require_convex(F, K, f"{GENERATORS}: {source}")
+        verdict = require_convex(F, K, f"{GENERATORS}: {source}")
         scaled = ""
         if match:
             require_curvature(F, K, f"{GENERATORS}: {source}")
             scaled = f"; multiplied by {matching_factor(F, K):.3g} ({MATCHED})"
-        doubt = "" if diagnosis.strictly_convex else f"; {explain_convexity(diagnosis)}"
+        known = "strictly convex" if verdict.strictly_convex else explain_convexity(verdict)
         target = MEAN_CURVATURE if match else None
         spec = generator_loss(F, _name(source), mean_curvature=target)
-        note, strict = f"{source}: {diagnosis!r}{doubt}{scaled}", bool(diagnosis.strictly_convex)
-        specs.append(replace(spec, note=note, proper=strict))
+        note = f"{source}: {known}, by a short search{scaled}; {MORE} {source}"
+        specs.append(replace(spec, note=note, proper=bool(verdict.strictly_convex)))
     return specs
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pgeom.geometry.closed_forms import as_pytree
-from pgeom.geometry.sampling import inward, map_points
+from pgeom.geometry.sampling import NUMBERS, inward, map_points
 from pgeom.geometry.survey import Survey
 from pgeom.types import Generator
 
@@ -30,6 +30,7 @@ LADDER = 0.6 ** np.arange(40)  # steps along a direction, as fractions of the wa
 CANDIDATES = 24  # points whose flattest direction is followed down the ladder
 FLAT_ENDS = 192  # points whose flattest direction is followed to both ends
 RANDOM_PAIRS = 768
+NEAR_PAIRS = 4_096  # or fewer of many classes
 STEP = 1e-6  # the relative step of the differences that show the rounding of F
 CHECKED = 256  # points at which the rounding of F is measured
 
@@ -160,8 +161,10 @@ def _definition(F, q, p):
 
 def _random_pairs(points: np.ndarray):
     rng = np.random.default_rng(1)
-    chosen = points[rng.integers(len(points), size=(2, RANDOM_PAIRS))]
-    return chosen[0], chosen[1]
+    near = min(NEAR_PAIRS, NUMBERS // points.shape[1])
+    eta, p = points[rng.integers(len(points), size=(2, RANDOM_PAIRS + near))]
+    closer = np.concatenate([np.ones(RANDOM_PAIRS), 0.5 ** rng.uniform(1, 10, near)])
+    return p + closer[:, None] * (eta - p), p  # a concave kink shows only in what is close to it
 
 
 def _most_suspicious(seen: Survey):

@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
+from pgeom.geometry.convexity import Verdict
 from pgeom.geometry.diagnosis import Diagnosis, GeneratorReport
 
 
-def explain_convexity(report: GeneratorReport | Diagnosis) -> str:
+def explain_convexity(report: GeneratorReport | Diagnosis | Verdict) -> str:
     """Which property F lacks, with the pair that shows it; nothing if it lacks none."""
     if report.witness is None:
         return (

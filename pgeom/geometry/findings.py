@@ -8,6 +8,7 @@ True
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from types import FunctionType
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from pgeom.geometry.closed_forms import ClosedGenerator, as_pytree
 from pgeom.geometry.convexity import Verdict, judge
 from pgeom.geometry.envelopes import Envelope, known_envelope
 from pgeom.geometry.sampling import INSIDE, map_points
-from pgeom.geometry.survey import Survey, survey
+from pgeom.geometry.survey import Survey, glance, survey
 from pgeom.types import Generator
 
 CACHE_SIZE = 32
@@ -55,7 +56,7 @@ def find(F: Generator, K: int) -> Findings:
     """The findings about F on K classes, by formula or search; cached if F cannot change."""
     edge.check_num_classes(K)
     if not isinstance(F, IMMUTABLE):
-        return _find((lambda p: F(p)) if jax.tree_util.all_leaves([F]) else F, int(K))
+        return _find(_searchable(F), int(K))
     key = id(F), int(K)
     if key not in _cache:
         _cache[key] = F, _find(F, int(K))  # with F itself, so that its id is not reused
@@ -65,18 +66,52 @@ def find(F: Generator, K: int) -> Findings:
     return _cache[key][1]
 
 
-def _find(F: Generator, K: int) -> Findings:
+def glance_at_convexity(F: Generator, K: int) -> tuple[bool, Verdict]:
+    """Whether F is finite at the vertices, and convex as far as a short search can tell.
+
+    A False comes with its witness, as from `find`, of whose search this is a small part; what is
+    not convex in a small part of the simplex only may be missed.
+    """
+    edge.check_num_classes(K)
+    if (key := (id(F), int(K))) in _cache:
+        return _cache[key][1].finite_at_vertices, _cache[key][1].verdict
+    if (known := _by_formula(F, int(K))) is not None:
+        return known.finite_at_vertices, known.verdict
+    at_vertices, _, _, verdict = _search(_searchable(F), int(K), glance)
+    return at_vertices, verdict
+
+
+def _searchable(F: Generator) -> Generator:
+    """F, or a function that calls it if it is an object that may change."""
+    if isinstance(F, IMMUTABLE) or not jax.tree_util.all_leaves([F]):
+        return F
+    return lambda p: F(p)
+
+
+def _by_formula(F: Generator, K: int) -> Findings | None:
     start = time.perf_counter()
-    if (known := known_envelope(F, K)) is not None and known.m_tangent > 1e-13 * known.M:
-        verdict = Verdict(True, True, True, float(np.finfo(float).eps))
-        how = f"{known.how}: the smallest tangent eigenvalue is at least {known.m_tangent:.6g}"
-        return Findings(True, verdict, (), known, None, how, time.perf_counter() - start)
+    if (known := known_envelope(F, K)) is None or known.m_tangent <= 1e-13 * known.M:
+        return None
+    verdict = Verdict(True, True, True, float(np.finfo(float).eps))
+    how = f"{known.how}: the smallest tangent eigenvalue is at least {known.m_tangent:.6g}"
+    return Findings(True, verdict, (), known, None, how, time.perf_counter() - start)
+
+
+def _search(F: Generator, K: int, look: Callable) -> tuple[bool, bool, Survey, Verdict]:
+    """Whether F and its Hessian are finite at the vertices, what a survey saw, and the verdict."""
     with jax.enable_x64(True):
         trace(F, jax.ShapeDtypeStruct((K,), jnp.float64))  # raises if F is no generator
         F = as_pytree(F)
         at_vertices, bounded = _at_vertices(F, K)
-        seen = survey(F, K, margin=0.0 if bounded else INSIDE)
-        verdict = judge(F, seen)
+        seen = look(F, K, margin=0.0 if bounded else INSIDE)
+        return at_vertices, bounded, seen, judge(F, seen)
+
+
+def _find(F: Generator, K: int) -> Findings:
+    if (known := _by_formula(F, K)) is not None:
+        return known
+    start = time.perf_counter()
+    at_vertices, bounded, seen, verdict = _search(F, K, survey)
     kinks = _kinks(seen, verdict)
     envelope = _envelope(seen, bounded and not kinks, verdict)
     how = f"searched: {len(seen.points)} points in every direction, in float64, no proof"

@@ -51,7 +51,13 @@ class Suspects(NamedTuple):
 
     def smallest_kink(self, precision: float) -> Float[np.ndarray, " s"]:
         """The jump above which each counts as a kink, if F has this relative precision."""
-        return KINK * self.slope + 256 * precision * np.nanmax(self.slope)
+        return KINK * self.slope + 256 * precision * np.nanmax(self.slope, initial=0.0)
+
+
+def no_suspects(K: int) -> Suspects:
+    """Those of a function that was not scanned."""
+    nowhere, nothing = np.zeros((0, K)), np.zeros(0)
+    return Suspects(nowhere, nowhere, nothing, nothing, nothing)
 
 
 def derivatives_along(

@@ -23,9 +23,10 @@ from pgeom.frontend.names import choose
 from pgeom.geometry.any_generator import call
 from pgeom.geometry.bregman import bregman_score
 from pgeom.geometry.closed_forms import rescale
+from pgeom.geometry.convexity import Verdict
 from pgeom.geometry.curvature import central_curvature
-from pgeom.geometry.diagnosis import Diagnosis, diagnose
 from pgeom.geometry.explanations import explain_convexity
+from pgeom.geometry.findings import glance_at_convexity
 from pgeom.geometry.indices import out_of_range
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.constants import MEAN_CURVATURE
@@ -183,18 +184,21 @@ def require_generator(F: Callable, K: int, name: str) -> None:
         raise UsageError(f"{name} reads {wrong}")
 
 
-def require_convex(F: Generator, K: int, name: str) -> Diagnosis:
-    """The diagnosis of F on K classes, or a UsageError with the pair that refutes it."""
+def require_convex(F: Generator, K: int, name: str) -> Verdict:
+    """Whether F is convex on K classes, or a UsageError with the pair that refutes it.
+
+    Everything else about F can wait until it is asked for, by `diagnose` or `proofs_numeric`.
+    """
     require_generator(F, K, name)
-    diagnosis = diagnose(F, K)
-    if not diagnosis.finite_at_vertices:
+    finite_at_vertices, verdict = glance_at_convexity(F, K)
+    if not finite_at_vertices:
         raise UsageError(
             f"{name} must be finite at the vertices of the simplex (K={K}); write 0·log 0 as "
             "jax.scipy.special.xlogy(p, p)"
         )
-    if diagnosis.convex is False:
-        raise UsageError(f"{name}: {explain_convexity(diagnosis)}")
-    return diagnosis
+    if verdict.convex is False:
+        raise UsageError(f"{name}: {explain_convexity(verdict)}")
+    return verdict
 
 
 def require_curvature(F: Generator, K: int, name: str, *, option: str = "--no-match") -> None:

@@ -96,8 +96,10 @@ def trained(tmp_path_factory, promotion_as_optax_needs_it, programs_compiled_onc
 
 
 def test_it_is_trained_beside_the_others_and_shown(trained):
-    known = f"{trained.file}:cubic: <F on 2 classes: strictly convex"
+    known = f"{trained.file}:cubic: strictly convex, by a short search; multiplied by 0.667 (to"
     assert known.replace(" ", "") in trained.matched.replace(" ", "")
+    more = f"more by python -m proofs_numeric --generator {trained.file}:cubic"
+    assert more.replace(" ", "") in trained.matched.replace(" ", "")
     page = (trained.out / "tables-breast-cancer.md").read_text()
     assert page.count("| cubic |") == page.count("| maximum |") == 2
     labels = {record["label"] for record in lines(trained.out)}
@@ -163,7 +165,7 @@ BAD = {
     "twice": ({"generators": ("{}:cubic", "{}:cubic")}, "there is a loss called 'cubic' already"),
     "name": ({"generators": ("{}:cubc",)}, "has no 'cubc'; did you mean 'cubic'"),
     "no loss": ({"own_losses": ("{}:cubic",)}, "raised TypeError"),
-    "flat": ({"generators": ("{}:maximum",)}, "mean curvature to be matched with the other"),
+    "flat": ({"generators": ("{}:maximum",)}, "curvature at uniform probabilities to be matched"),
     "no file": ({"own_losses": ("nowhere.py:f",)}, "there is no file 'nowhere.py'"),
 }
 

@@ -127,6 +127,15 @@ def test_the_verdict_is_the_truth(diagnosed):
     assert actual.finite_inside
 
 
+def test_a_glance_sees_the_convexity_that_the_whole_search_sees(diagnosed):
+    """Of these functions; but it may miss a dent, and see no kinks."""
+    _, F, truth, actual = diagnosed
+    at_vertices, verdict = findings.glance_at_convexity(lambda p: F(p), 3)
+    assert at_vertices == actual.finite_at_vertices
+    assert (verdict.convex, verdict.strictly_convex) == (truth.convex, truth.strictly)
+    assert (verdict.witness is None) == (actual.witness is None)
+
+
 def test_a_witness_can_be_checked_by_hand(diagnosed):
     """D_F(η, p) of the definition, in NumPy's float64: negative beyond rounding, or zero."""
     _, F, truth, actual = diagnosed

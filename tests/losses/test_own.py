@@ -7,6 +7,7 @@ import pytest
 
 import pgeom
 from pgeom.frontend.errors import UsageError
+from pgeom.geometry import findings
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.own import (
     generator_loss,
@@ -138,6 +139,28 @@ def test_no_generator_is_refused(case):
 def test_the_witness_refutes_convexity():
     with pytest.raises(UsageError, match=r"D\(η,p\) = -\d.* at η = \[.*\], p = \[.*\]"):
         require_convex(NO_GENERATORS["concave"][0], 3, "F")
+
+
+def test_only_convexity_is_looked_at_before_training(monkeypatch):
+    """Whatever else a diagnosis has waits until somebody asks for it."""
+
+    def not_yet(*_, **__):
+        raise AssertionError("nobody asked for it")
+
+    for name in ("survey", "_kinks", "_envelope"):
+        monkeypatch.setattr(findings, name, not_yet)
+    assert make_loss(lambda p: jnp.sum(p**4), 10).name == "<lambda>"
+    with pytest.raises(UsageError, match="F is not convex"):
+        require_convex(lambda p: -jnp.sum(p**4), 10, "F")
+
+
+def test_a_generator_that_was_diagnosed_is_not_looked_at_again(monkeypatch):
+    def F(p):
+        return jnp.sum(p**4)
+
+    assert pgeom.diagnose(F, 4).strictly_convex
+    monkeypatch.setattr(findings, "_search", None)
+    assert require_convex(F, 4, "F").strictly_convex
 
 
 NO_LOSSES = {

@@ -26,6 +26,8 @@ from pgeom.geometry.survey import Survey, glance, survey
 from pgeom.types import Generator
 
 CACHE_SIZE = 32
+COMPARED = 500  # points at which F in float32 is compared with F in float64
+DIFFERENT = 0.05  # of the largest value of F, beyond which it is another function
 # What cannot change between two calls: an object of a user's class can, and is searched again.
 IMMUTABLE = (FunctionType, jax.stages.Wrapped, jax.custom_jvp, jax.custom_vjp, ClosedGenerator)
 
@@ -104,6 +106,7 @@ def _search(F: Generator, K: int, look: Callable) -> tuple[bool, bool, Survey, V
         F = as_pytree(F)
         at_vertices, bounded = _at_vertices(F, K)
         seen = look(F, K, margin=0.0 if bounded else INSIDE)
+        _check_float32(F, seen.points)
         return at_vertices, bounded, seen, judge(F, seen)
 
 
@@ -117,6 +120,21 @@ def _find(F: Generator, K: int) -> Findings:
     how = f"searched: {len(seen.points)} points in every direction, in float64, no proof"
     seconds = time.perf_counter() - start
     return Findings(at_vertices, verdict, kinks, envelope, seen.spacing, how, seconds)
+
+
+def _check_float32(F: Generator, points: np.ndarray) -> None:
+    """Raise if F, which is searched in float64, is another function in float32."""
+    spread = points[:: 1 + len(points) // COMPARED].astype(np.float32)
+    double, single = (map_points(lambda F, p: F(p), F, p) for p in (spread.astype(float), spread))
+    apart = np.abs(single - double)
+    both = np.isfinite(apart)  # what overflows in float32 alone is still the same function
+    if np.any(both) and np.max(apart[both]) > DIFFERENT * np.max(np.abs(double[both])):
+        i = np.argmax(np.where(both, apart, 0))
+        at = np.array2string(spread[i], precision=4, separator=", ")
+        raise ValueError(
+            "F must be one function in float32 and in float64, "
+            f"got {single[i]:.6g} and {double[i]:.6g} at p = {at}"
+        )
 
 
 def _at_vertices(F: Generator, K: int) -> tuple[bool, bool]:

@@ -190,7 +190,10 @@ def require_convex(F: Generator, K: int, name: str) -> Verdict:
     Everything else about F can wait until it is asked for, by `diagnose` or `proofs_numeric`.
     """
     require_generator(F, K, name)
-    finite_at_vertices, verdict = glance_at_convexity(F, K)
+    try:
+        finite_at_vertices, verdict = glance_at_convexity(F, K)
+    except ValueError as error:  # F is one function in float32 and another in float64
+        raise UsageError(f"{name}: {error}") from error
     if not finite_at_vertices:
         raise UsageError(
             f"{name} must be finite at the vertices of the simplex (K={K}); write 0·log 0 as "

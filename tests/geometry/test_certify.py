@@ -86,6 +86,36 @@ def test_what_cannot_be_read_is_named():
     assert "convex unknown" in check(found)
 
 
+BY_DTYPE = {
+    "branch": lambda p: jnp.sum(p**2) if p.dtype == jnp.float64 else -jnp.sum(p**2),
+    "factor": lambda p: (p.dtype.itemsize - 6) * jnp.sum(p**2),
+    "power": lambda p: jnp.sum(p ** (p.dtype.itemsize / 4)),
+    "in a branch": lambda p: jax.jit(BY_DTYPE["branch"])(p),
+    "in a loop": lambda p: jax.lax.fori_loop(0, 3, lambda _, x: x + BY_DTYPE["branch"](p), p[0]),
+    "order": lambda p: jnp.sum(p**2) - (p[0] if p.dtype == jnp.float64 else p[1]) ** 2,
+}
+ONE_FUNCTION = {
+    "rounded literals": lambda p: jnp.sum(0.1 * p**2) + 1e-300,
+    "rounded constants": lambda p: jnp.sum(np.array([0.1, 0.2, 0.3], p.dtype) * p**2),
+    "computed in float32": lambda p: jnp.sum(p.astype(jnp.float32) ** 2).astype(p.dtype),
+    "computed in float64": lambda p: jnp.sum(p.astype(float) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", BY_DTYPE)
+def test_nothing_is_claimed_of_two_functions(name):
+    """What is proved of the float64 program would be false of the float32 program."""
+    found = pgeom.certify(BY_DTYPE[name], 3)
+    assert found.convex == found.strictly_convex == "unknown" and "dtype of p" in found.reason
+    with pytest.raises(ValueError, match="dtype of p"):
+        certify_range(BY_DTYPE[name], 3)
+
+
+@pytest.mark.parametrize("name", ONE_FUNCTION)
+def test_rounding_makes_no_other_function(name):
+    assert pgeom.certify(ONE_FUNCTION[name], 3).convex == "proved"
+
+
 def test_a_lower_value_on_the_boundary_is_not_convex():
     below = pgeom.certify(lambda p: jnp.sum(jnp.where(p > 0, p**2, -1.0)), 3)
     assert below.convex == "unknown"

@@ -298,6 +298,16 @@ def test_what_is_no_function_of_p_is_refused_in_one_line():
         pgeom.diagnose(squares, 1)
 
 
+@pytest.mark.parametrize("view", [pgeom.check_generator, pgeom.diagnose, pgeom.curvature.envelope])
+@pytest.mark.parametrize("single", [-1.0, 0.5])
+def test_a_search_in_float64_does_not_speak_for_another_function(view, single):
+    def F(p):
+        return jnp.sum(p**2) * (1.0 if p.dtype == jnp.float64 else single)
+
+    with pytest.raises(ValueError, match=r"F must be one function in float32 and in float64, got"):
+        view(F, 3)
+
+
 def test_a_quadratic_of_a_thousand_classes_is_seen_to_its_ends():
     """Lanczos iterations must not leave the tangent space, nor stop before the last eigenvalues."""
     K = 1000

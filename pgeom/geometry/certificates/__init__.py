@@ -21,7 +21,8 @@ def certify(F: Generator, K: int) -> Certificate:
     """Prove or disprove that F is convex on the simplex of K classes, and bound its curvature.
 
     What is proved is about the real function that F's jaxpr denotes: literals are the floats that
-    they are, and arithmetic is exact.
+    they are, and arithmetic is exact. F is traced in float64, and its float32 jaxpr must be the
+    same but for rounded literals, or nothing is proved.
 
     Args:
       F: any function `F(p[K]) -> scalar` of JAX operations.

@@ -21,6 +21,7 @@ from pgeom.geometry.any_generator import trace
 from pgeom.geometry.certificates.algebra import Graph
 from pgeom.geometry.certificates.array_primitives import RULES, elementwise
 from pgeom.geometry.certificates.expression import Node
+from pgeom.geometry.certificates.jaxpr_hash import same_but_for_precision
 from pgeom.geometry.certificates.primitives import Arithmetic, is_concrete, number
 from pgeom.geometry.certificates.ranges import Ranges
 from pgeom.geometry.certificates.rules import Rules
@@ -63,7 +64,7 @@ def read(F: Generator, K: int) -> Reading:
     """The expression of F on K classes, traced in float64.
 
     Raises:
-      Unsupported: if F uses an operation that cannot be read.
+      Unsupported: if F uses an operation that cannot be read, or is another function in float32.
     """
     with jax.enable_x64(True):
         jaxpr = trace(F, jnp.full(K, 1 / K, jnp.float64))
@@ -81,7 +82,17 @@ def read(F: Generator, K: int) -> Reading:
         raise Unsupported(f"F uses {root.reason}; {INSTEAD}")
     if not isinstance(root, Node):
         raise Unsupported("F is not a finite real number")
+    if _differs_in_float32(F, K, jaxpr):
+        raise Unsupported("F depends on the dtype of p: its program in float32 is another one")
     return Reading(root, graph, ranges, jaxpr)
+
+
+def _differs_in_float32(F: Generator, K: int, double: Any) -> bool:
+    try:
+        single = trace(F, jnp.full(K, 1 / K, jnp.float32))
+    except (TypeError, ValueError):  # in float32 F is no function at all
+        return False
+    return not same_but_for_precision(double, single)
 
 
 class Reader:

@@ -102,7 +102,8 @@ def _tsallis_term_jvp(primals, tangents):
     out = _tsallis_term(p, alpha)
 
     def slope_in_alpha(dot):
-        return p * jax.jvp(lambda a: tempered_log(p, 2 - a), (alpha,), (dot,))[1]
+        slope = jax.jvp(lambda a: tempered_log(p, 2 - a), (alpha,), (dot,))[1]
+        return jnp.where(p > 0, p * slope, 0.0)  # 0 · ∞ counts as 0, for every α
 
     p_term = (p_dot, lambda dot: (1 + alpha * tempered_log(p, 2 - alpha)) * dot)
     return out, sum_of_slopes(out, p_term, (alpha_dot, slope_in_alpha))

@@ -51,11 +51,12 @@ def tempered_log(x: Float[Array, "*shape"], t: Float[Array, "..."]) -> Float[Arr
 @partial(tempered_log.defjvp, symbolic_zeros=True)
 def _tempered_log_jvp(primals, tangents):
     # By hand because x^{−t} is right at x = 0 as well, where the chain rule through log x is 0·∞.
+    # The slope in t is that next to zero, for the same reason.
     (x, t), (x_dot, t_dot) = primals, tangents
-    out = tempered_log(x, t)
+    out, above = tempered_log(x, t), jnp.maximum(x, jnp.finfo(x.dtype).tiny)
 
     def slope_in_t(dot):
-        return jax.jvp(lambda t: _tempered_log(x, t), (t,), (dot,))[1]
+        return jax.jvp(lambda t: _tempered_log(above, t), (t,), (dot,))[1]
 
     return out, sum_of_slopes(out, (x_dot, lambda dot: x ** (-t) * dot), (t_dot, slope_in_t))
 

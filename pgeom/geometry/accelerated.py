@@ -61,7 +61,7 @@ def has_bounded_curvature(F: Generator) -> bool:
 
 def maximise(F: Generator, z: Float[Array, "K n"]) -> Maximum:
     """The maximisers of ⟨z, p⟩ − F(p) over the simplex, for logits whose largest is zero."""
-    m, M = curvature_limits(F, z.shape[0], z.dtype)
+    m, M = curvature_limits(F, z)
     everywhere = partial(slopes, F)
 
     def solve(slopes: Slopes, z, start=None) -> Maximum:

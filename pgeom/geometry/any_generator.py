@@ -88,7 +88,7 @@ def scalar_function(F: Generator) -> Generator:
     """F, made to raise unless it returns a real scalar, which is cast to the dtype of p."""
 
     def checked(p):
-        value = call(F, p)
+        value, argument = call(F, p), f"p[{p.shape[-1]}]" if p.shape else "a number"
         kind = (
             jnp.result_type(value)
             if isinstance(value, (float, np.generic, np.ndarray, jax.Array))
@@ -96,10 +96,10 @@ def scalar_function(F: Generator) -> Generator:
         )
         if kind is None or not jnp.issubdtype(kind, jnp.floating):
             got = kind or type(value).__name__
-            raise TypeError(f"F must return a real scalar for p[{p.shape[-1]}], got {got}")
+            raise TypeError(f"F must return a real scalar for {argument}, got {got}")
         if jnp.shape(value) != ():
             shape = jnp.shape(value)
-            raise ValueError(f"F must return a scalar for p[{p.shape[-1]}], got shape {shape}")
+            raise ValueError(f"F must return a scalar for {argument}, got shape {shape}")
         return jnp.asarray(value, p.dtype)
 
     return checked

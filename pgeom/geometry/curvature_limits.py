@@ -2,7 +2,7 @@
 
 >>> import jax.numpy as jnp
 >>> from pgeom.geometry.generators import squared_norm
->>> m, M = curvature_limits(squared_norm, 3, jnp.float32)
+>>> m, M = curvature_limits(squared_norm, jnp.zeros((3, 1)))
 >>> round(float(m), 3), round(float(M), 3)
 (2.0, 2.04)
 """
@@ -11,7 +11,6 @@ from functools import singledispatch
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from pgeom.geometry.closed_forms import sum_over_parts
@@ -22,8 +21,14 @@ POWER_STEPS = 12  # of power iterations: the ascent corrects estimates that are 
 SAFETY = 1.02
 
 
-def curvature_limits(F: Generator, K: int, dtype: DTypeLike) -> tuple[Array, Array]:
-    """Estimates of m_T and M_T, the second at most slightly too small, by power iterations."""
+def curvature_limits(F: Generator, z: Float[Array, "K n"]) -> tuple[Array, Array]:
+    """Estimates of m_T and M_T, the second at most slightly too small, by power iterations.
+
+    Of z only the type is used, as by `optimality.unit`.
+    """
+    K, dtype = z.shape[0], z.dtype
+    irregular = jnp.cos(jnp.arange(1, K + 1, dtype=dtype) ** 2)  # like no one's eigenvectors
+    start = irregular + jnp.zeros_like(jnp.sum(z, axis=1))
 
     def product(which):
         def apply(v):
@@ -33,21 +38,21 @@ def curvature_limits(F: Generator, K: int, dtype: DTypeLike) -> tuple[Array, Arr
 
         return apply
 
-    M = SAFETY * _largest(product(1), K, dtype)
-    return M - _largest(lambda v: M * v - product(0)(v), K, dtype), M
+    M = SAFETY * _largest(product(1), start)
+    return M - _largest(lambda v: M * v - product(0)(v), start), M
 
 
-def _largest(product, K: int, dtype: DTypeLike) -> Array:
+def _largest(product, start: Float[Array, " K"]) -> Array:
     """The largest eigenvalue of a positive semidefinite matrix on the tangent space."""
+    tiny = jnp.finfo(start.dtype).tiny
 
     def multiply(_, v):
         v = product(v - jnp.mean(v))
-        return v / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(dtype).tiny)
+        return v / jnp.maximum(jnp.linalg.norm(v), tiny)
 
-    irregular = jnp.cos(jnp.arange(1, K + 1, dtype=dtype) ** 2)  # like no one's eigenvectors
-    v = jax.lax.fori_loop(0, POWER_STEPS, multiply, irregular)
+    v = jax.lax.fori_loop(0, POWER_STEPS, multiply, start)
     v = v - jnp.mean(v)
-    return jnp.linalg.norm(product(v)) / jnp.maximum(jnp.linalg.norm(v), jnp.finfo(dtype).tiny)
+    return jnp.linalg.norm(product(v)) / jnp.maximum(jnp.linalg.norm(v), tiny)
 
 
 @singledispatch

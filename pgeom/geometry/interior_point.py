@@ -63,8 +63,9 @@ def _maximise_one(F: Generator, z: Float[Array, " K"]) -> tuple[Array, Array]:
     slope = jax.grad(F)(p)
     size = 1 + jnp.max(jnp.abs(slope))
     s = slack((z - slope)[:, None])[:, 0] + 0.1 * size
-    zero, half = jnp.zeros((), jnp.int32), jnp.asarray(0.5, z.dtype)
-    infinite = jnp.asarray(jnp.inf, z.dtype)
+    # as the slope, also in what they vary over in a `shard_map`
+    zero, half = jnp.zeros_like(slope[0], jnp.int32), jnp.full_like(slope[0], 0.5)
+    infinite = jnp.full_like(slope[0], jnp.inf)
     first = _State(p, s, slope, half, p, infinite, zero, jnp.isnan(slope[0]), zero)
 
     def unsettled(state: _State):

@@ -10,18 +10,20 @@ Array([[0.75],
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from pgeom.geometry import accelerated, implicit, interior_point, separable, simplex
 from pgeom.geometry.any_generator import closure_converted, scalar_function, values_at
 from pgeom.geometry.bregman import bregman_divergence
-from pgeom.geometry.closed_forms import ClosedGenerator
+from pgeom.geometry.closed_forms import ClosedGenerator, Combination
 from pgeom.geometry.derivatives import pushforward, sum_of_slopes
+from pgeom.geometry.generators import Separable
 from pgeom.geometry.optimality import ACCEPTED, gap_and_rounding, slack, slopes, unit
 from pgeom.geometry.thresholds import Maximum
 from pgeom.types import Generator
@@ -55,29 +57,33 @@ def choose_method(F: Generator) -> Method:
 
 def link_columns(F: Generator, z: Float[Array, "K n"]) -> Maximum:
     """p(z), with its derivatives in z and in the parameters of F."""
-    method, (pure, parameters) = choose_method(F), _hoisted(F, z)
+    method, (pure, parameters, (z,)) = choose_method(F), hoisted(F, z)
 
     @jax.custom_jvp
     def link(z, *parameters):
         F = pure(*parameters)
-        size = unit(F, z.shape[0], z.dtype)
-        return method.maximise(_divided(F, size), shifted(z, size))
+        size = unit(F, z)
+        p, steps = method.maximise(_divided(F, size), shifted(z, size))
+        return Maximum(p, steps.astype(z.dtype))
 
     def link_jvp(primals, tangents):
         # By hand because the iteration need not be differentiated: see `implicit`.
         out = link(*primals)
-        still = np.zeros(jnp.shape(out.steps), jax.dtypes.float0)
-        return out, Maximum(_response(method, pure, out.p, primals, tangents), still)
+        moved = _response(method, pure, out.p, primals, tangents)
+        return out, Maximum(moved, jnp.zeros_like(out.steps))
 
     link.defjvp(link_jvp, symbolic_zeros=True)
-    return link(_below_largest(z), *parameters)
+    p, steps = link(
+        _below_largest(z), *parameters
+    )  # no integers: in a shard_map they have no slope
+    return Maximum(p, steps.astype(int))
 
 
 def loss_columns(
     F: Generator, z: Float[Array, "K n"], eta: Float[Array, "K n"]
 ) -> Float[Array, " n"]:
     """F*(z) − ⟨z, η⟩ + F(η), whose gradient in z is p(z) − η."""
-    pure, parameters = _hoisted(F, z)
+    pure, parameters, (z, eta) = hoisted(F, z, eta)
     at_point = _loss_at_point(pure)
 
     def value_and_point(z, eta, *parameters):
@@ -148,13 +154,39 @@ def _divided(F: Generator, size) -> Generator:
     return F.rescaled(1 / size) if isinstance(F, ClosedGenerator) else lambda p: F(p) / size
 
 
-def _hoisted(F: Generator, z) -> tuple[Callable, list]:
-    """`pure(*parameters) -> F` and the parameters, which custom_jvp needs as arguments."""
+def hoisted(F: Generator, *columns: Array) -> tuple[Callable, list, tuple[Array, ...]]:
+    """`pure(*parameters) -> F`, and what custom_jvp needs as arguments: the parameters and columns.
+
+    In a `shard_map` the columns, z first, are made to vary over every axis of devices over which
+    one of them or a parameter does: loops and traced functions keep such types, and the gradient of
+    F at a point that is the same on every device would be the sum over devices.
+    """
+    pure, parameters = _with_parameters(F, columns[0])
+    zeros = [jnp.sum(jnp.zeros_like(x, columns[0].dtype)) for x in (*columns, *parameters)]
+    varying = tuple(x + sum(zeros) for x in columns)
+    if any(jax.typeof(x) != jax.typeof(y) for x, y in zip(columns, varying, strict=True)):
+        columns = varying
+        pure, parameters = _with_parameters(F, columns[0])
+    return pure, parameters, columns
+
+
+def _with_parameters(F: Generator, z) -> tuple[Callable, list]:
+    """`pure(*parameters) -> F` and the parameters: leaves of F, or what it closes over."""
     if choose_method(F).maximise is not interior_point.maximise:
-        leaves, tree = jax.tree.flatten(F)
+        leaves, tree = jax.tree.flatten(_without_closures(F, jnp.sum(z)))
         return lambda *values: tree.unflatten(values), [jnp.asarray(x, z.dtype) for x in leaves]
     function, parameters = closure_converted(scalar_function(F), jnp.sum(z, axis=1))
     return lambda *values: lambda p: function(p, *values), parameters
+
+
+def _without_closures(F: Generator, x: Float[Array, ""]) -> Generator:
+    """F, with what its functions of one number x close over as leaves."""
+    if isinstance(F, Combination):
+        return replace(F, generators=tuple(_without_closures(part, x) for part in F.generators))
+    if not isinstance(F, Separable):
+        return F
+    function, parameters = closure_converted(F.function, x)
+    return Separable(Partial(lambda *values: function(values[-1], *values[:-1]), *parameters))
 
 
 def _response(method: Method, pure: Callable, p, primals, tangents):
@@ -166,7 +198,7 @@ def _response(method: Method, pure: Callable, p, primals, tangents):
         return -pushforward(lambda *values: slopes(pure(*values), inside), parameters, dots)
 
     moved = sum_of_slopes(p, (z_dot, lambda dot: dot), (parameter_dots, slope_in_parameters))
-    size = unit(F, z.shape[0], z.dtype)
+    size = unit(F, z)
     s = _multipliers(F, inside, size * shifted(z, size))
     return method.respond(F, p, s, moved)
 
@@ -186,7 +218,7 @@ def _value(F: Generator, p, z, eta):
 
 def scaled_gap(F: Generator, p: Float[Array, "K n"], z: Float[Array, "K n"]):
     """The optimality gap of each column and its rounding, `[1, n]`, in the unit of F and z."""
-    size = unit(F, z.shape[0], z.dtype)
+    size = unit(F, p)
     slope = slopes(F, simplex.interior(p))
     gap, rounding = gap_and_rounding(p, shifted(z, size), slope / size)
     return size * gap, size * rounding
@@ -194,7 +226,7 @@ def scaled_gap(F: Generator, p: Float[Array, "K n"], z: Float[Array, "K n"]):
 
 def _multipliers(F: Generator, p, z):
     """s_j = max_k r_k − r_j, r = z − ∇F(p); zero where it cannot be told from zero."""
-    slope, size = slopes(F, p), unit(F, z.shape[0], z.dtype)
+    slope, size = slopes(F, p), unit(F, z)
     s = slack(z - slope)
     noise = NOISE * jnp.finfo(z.dtype).eps * (size + jnp.abs(slope) - z)
     return jnp.where(s < noise, 0.0, s)

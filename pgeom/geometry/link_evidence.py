@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from pgeom.geometry.any_generator import scalar_function
 from pgeom.geometry.interior_point import maximise
-from pgeom.geometry.link_columns import choose_method
+from pgeom.geometry.link_columns import choose_method, hoisted
 from pgeom.types import Generator
 
 UNITS = 64  # of rounding of the terms of a divergence that a negative one must exceed
@@ -26,8 +25,9 @@ def contradicts_convexity(F: Generator, z: Float[Array, "n K"]) -> Bool[Array, "
     """Whether D_F(q, p) < 0 for one of the pairs; never of a generator known to be convex."""
     if choose_method(F).maximise is not maximise:
         return jnp.zeros((), bool)
-    points = jnp.asarray(_points(z.shape[-1]), z.dtype)
-    values, slopes = jax.vmap(jax.value_and_grad(scalar_function(F)))(points)
+    pure, parameters, (z,) = hoisted(F, z.T)
+    points = jnp.asarray(_points(len(z)), z.dtype) + jnp.sum(jnp.zeros_like(z))
+    values, slopes = jax.vmap(jax.value_and_grad(pure(*parameters)))(points)
 
     def negative(shift):
         q, at_q = jnp.roll(points, shift, axis=0), jnp.roll(values, shift)

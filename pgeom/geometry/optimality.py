@@ -15,7 +15,6 @@ Array([[0.]], dtype=float32)
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from pgeom.geometry import simplex
@@ -30,12 +29,14 @@ def slopes(F: Generator, p: Float[Array, "K n"]) -> Float[Array, "K n"]:
     return jax.vmap(jax.grad(F), in_axes=1, out_axes=1)(p)
 
 
-def unit(F: Generator, K: int, dtype: DTypeLike) -> Float[Array, ""]:
+def unit(F: Generator, z: Float[Array, "K n"]) -> Float[Array, ""]:
     """The size of the slopes of F, as a power of two, by which F and z are divided exactly.
 
-    With F and z in this unit no tolerance depends on the units of the user.
+    With F and z in this unit no tolerance depends on the units of the user. Of z only the type is
+    used: in a `shard_map`, F must be evaluated at points that vary over devices as z does.
     """
-    centre = jnp.full((K,), 1 / K, dtype)
+    K, dtype = z.shape[0], z.dtype
+    centre = jnp.full_like(jnp.sum(z, axis=1), 1 / K)
     first, last = ((centre + simplex.vertex(k, K, dtype)) / 2 for k in (0, K - 1))
     middle, *others = (jax.grad(F)(p) for p in (centre, first, last))
     largest = jnp.maximum(*(jnp.max(jnp.abs(other - middle)) for other in others))

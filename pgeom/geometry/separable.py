@@ -85,8 +85,9 @@ def _(F: Tsallis, z) -> Maximum:
         growth = jnp.where(p > 0, jnp.exp((1 - beta) * log_p), 0.0) / alpha  # p^{2−α}/α
         return row_sum(p), -row_sum(growth)
 
-    highest = jnp.broadcast_to(1 + alpha * tempered_log(K, 2 - alpha), z[:1].shape)
-    found = thresholds.crossing(total, low=-jnp.ones_like(z[:1]), high=-highest)
+    none = jnp.zeros_like(z[:1])
+    highest = none + 1 + alpha * tempered_log(K, 2 - alpha)
+    found = thresholds.crossing(total, low=none - 1, high=-highest)
 
     def refined():
         p, more = _from_smallest(z, alpha, found.theta - 1 / beta)

@@ -63,7 +63,7 @@ def missed_class():
 def search(A, z, judge=None):
     """The search alone, of one example in single precision."""
     F, z = G.quadratic(jnp.asarray(A, jnp.float32)), jnp.asarray(z, jnp.float32)[:, None]
-    m, M = curvature_limits(F, K, z.dtype)
+    m, M = curvature_limits(F, z)
     calls = []
 
     def solve(slopes, z) -> Maximum:

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.geometry.certificates import floats
-from pgeom.geometry.certificates.quadratics import collected
+from pgeom.geometry.certificates.arithmetics import values
 from pgeom.geometry.certificates.reader import read
+from pgeom.geometry.certificates.rewriting import rewrite
 from pgeom.losses.candidates import hpg_generator
 from tests.geometry.certified import CONVEX, OTHERS
 
@@ -39,5 +39,5 @@ def test_an_expression_has_the_values_of_its_function(name):
     with jax.enable_x64(True):
         expected = jax.vmap(ALL[name])(jnp.asarray(points))
     reading = read(ALL[name], K)
-    for root in (reading.root, collected(reading.graph, reading.root)):
-        np.testing.assert_allclose(floats.values(root, points), expected, rtol=1e-9, atol=1e-12)
+    for root in (reading.root, rewrite(reading.graph, reading.root)):
+        np.testing.assert_allclose(values(root, points), expected, rtol=1e-9, atol=1e-12)

@@ -38,7 +38,6 @@ class Graph:
 
     def __init__(self, K: int, sign: Callable[[Node], int | None] | None = None):
         self.K = K
-        self.nodes: list[Node] = []
         self.orders: dict[tuple[Node, Node], bool] = {}  # whether x ≥ y is known
         self._table: dict[tuple, Node] = {}
         self.sign = sign or (lambda x: 1 if x.op in ("p", "exp") else None)
@@ -47,8 +46,7 @@ class Graph:
         """The node itself, without any rewriting."""
         key = (op, tuple(x.index for x in args), tuple(data))
         if key not in self._table:
-            self._table[key] = Node(len(self.nodes), op, tuple(args), tuple(data))
-            self.nodes.append(self._table[key])
+            self._table[key] = Node(len(self._table), op, tuple(args), key[2])
         return self._table[key]
 
     def p(self, k: int) -> Node:
@@ -82,7 +80,8 @@ class Graph:
         return self.node("lin", kept, (total, *(sums[x] for x in kept)))
 
     def softplus(self, x: Node) -> Node:
-        return self.node("softplus", (x,))
+        """log(eˣ + 1)."""
+        return self.node("lse", (x, self.const(0)), (ONE, ONE))
 
     def mul(self, x: Node, y: Node) -> Node:
         for a, b in ((x, y), (y, x)):
@@ -182,8 +181,6 @@ class Graph:
     def exp(self, x: Node) -> Node:
         if x.op == "lse":
             return self.lin(ZERO, [(c, self.exp(y)) for c, y in zip(x.data, x.args, strict=True)])
-        if x.op == "softplus":
-            return self.lin(ONE, [(ONE, self.exp(x.args[0]))])
         if is_rational(x) and x.data[0] == 0:
             return self.const(1)
         logs = [(y.args[0], c) for c, y in terms(x) if y.op == "log"]

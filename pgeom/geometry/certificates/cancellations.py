@@ -6,7 +6,15 @@ The maximum that `logsumexp` and `logaddexp` subtract is no part of the function
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pgeom.geometry.certificates.expression import ONE, ZERO, Node, coefficient, constant, terms
+from pgeom.geometry.certificates.expression import (
+    ONE,
+    ZERO,
+    Node,
+    coefficient,
+    constant,
+    is_softplus,
+    terms,
+)
 
 if TYPE_CHECKING:  # which imports this module
     from pgeom.geometry.certificates.algebra import Graph
@@ -15,9 +23,9 @@ if TYPE_CHECKING:  # which imports this module
 def absorbed(graph: "Graph", sums: dict[Node, Fraction]) -> list[tuple[Fraction, Node]] | None:
     """c·f(x) + c·y as c·f(x + y) for a log-sum-exp f where y then cancels, else None."""
     for x, c in sums.items():
-        if x.op == "softplus" and (turned := _turned(graph, sums, x, c)) is not None:
+        if is_softplus(x) and (turned := _turned(graph, sums, x, c)) is not None:
             return turned
-        if x.op in ("lse", "softplus"):
+        if x.op == "lse":
             for y, other in sums.items():
                 if (moved := _moved(graph, x, y, other / c)) is not None:
                     rest = [(d, z) for z, d in sums.items() if z is not x and z is not y]
@@ -27,7 +35,7 @@ def absorbed(graph: "Graph", sums: dict[Node, Fraction]) -> list[tuple[Fraction,
 
 def _turned(g: "Graph", sums: dict[Node, Fraction], x: Node, c: Fraction) -> list | None:
     """log(1 + e^y) = y + log(1 + e^{−y}), if all of y but its affine part then cancels."""
-    (y,) = x.args
+    y = x.args[0]
     inner = [(d, z) for d, z in terms(y) if z.op != "p"]
     if not inner or any(sums.get(z) != -c * d for d, z in inner):
         return None
@@ -42,11 +50,11 @@ def _moved(g: "Graph", x: Node, y: Node, factor: Fraction) -> Node | None:
     if y is x or y.op == "p":
         return None
     if any(coefficient(arg, y) == -factor for arg in x.args):
-        if x.op == "softplus":
+        if is_softplus(x):
             return None
         shifted = [g.lin(ZERO, [(ONE, arg), (factor, y)]) for arg in x.args]
         return g.lse(zip(x.data, shifted, strict=True))
-    if x.op == "softplus" and y.op == "max" and factor == 1 and len(y.args) == 2:
+    if is_softplus(x) and y.op == "max" and factor == 1 and len(y.args) == 2:
         gap = g.scale(-1, g.absolute(g.sub(*y.args)))
         if x.args[0] is gap:
             return g.lse((ONE, arg) for arg in y.args)  # max(a, b) + log(1 + e^{−|a−b|})

@@ -1,22 +1,36 @@
-"""Disproofs: a pair of rational points that no convex, or no strictly convex, function admits.
+"""Points that no convex, or no strictly convex, function admits.
 
 Candidates are found in float64, where the curvature is negative and where D_F(η, p) < 0; a
-candidate counts only if it is confirmed in ball arithmetic.
+candidate counts only if it is confirmed in ball arithmetic. Along a flat segment the second
+derivative is zero exactly, because every term of it is.
 """
 
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from flint import arb, fmpq
+from flint import arb, fmpq, fmpq_mat
 
-from pgeom.geometry.certificates import floats
-from pgeom.geometry.certificates.expression import Node, is_affine, reachable
-from pgeom.geometry.certificates.floats import affordable, spectra
-from pgeom.geometry.certificates.frames import Direction, at_vertices
-from pgeom.geometry.certificates.series import Series
+from pgeom.geometry.certificates.arithmetics import (
+    Series,
+    affordable,
+    gradients,
+    second_derivative,
+    spectra,
+    values,
+)
+from pgeom.geometry.certificates.expression import (
+    Node,
+    at_vertices,
+    is_affine,
+    rational,
+    reachable,
+)
+from pgeom.geometry.certificates.regions import Direction, Rational, difference, unit
 
-Rational = tuple[fmpq, ...]
 MANY = 20  # classes, beyond which few points are tried
+RECENT = 12  # operations, the last ones, whose kinks and extremes are tried
 BITS = 40  # of the coordinates of a witness
 
 
@@ -30,7 +44,7 @@ class Pair(NamedTuple):
 
 def divergence(root: Node, eta: Rational, p: Rational) -> arb:
     """F(η) − F(p) − ⟨∇F(p), η − p⟩; NaN at a kink."""
-    d = tuple(a - b for a, b in zip(eta, p, strict=True))
+    d = difference(eta, p)
     start, end = Series([p], d)(root), Series([eta], d)(root)
     return end[0] - start[0] - start[1]
 
@@ -60,26 +74,25 @@ def rational_point(x: np.ndarray) -> Rational:
     return tuple(fmpq(v, 2**BITS) for v in scaled)
 
 
-def _candidates(root: Node, K: int, extra: list[np.ndarray]):
-    """Pairs (η, p) for which float64 says D < 0: along bent directions, then any."""
-    points = np.concatenate([*(np.atleast_2d(x) for x in extra), sample(K), _extremes(root, K)])
+Candidates = Iterator[tuple[np.ndarray, np.ndarray]]
+
+
+def _candidates(root: Node, K: int, extra: list[np.ndarray]) -> Candidates:
+    """Pairs (η, p) for which float64 says D < 0: where the curvature is negative, then any."""
+    points = np.concatenate([*(np.atleast_2d(x) for x in extra), sample(K), _peaks(root, K)])
     points = points[(points > 0).all(axis=1)]
     if K > MANY:
         points = points[: 4 * affordable(root, K)]
     known = spectra(root, points)
-    low = known.lowest < -1e-12 * np.abs(known.highest)
-    order = np.argsort(known.lowest[low])[:20]
-    found = zip(known.points[low][order], known.down[low][order], strict=True)
-    for p, d in found:
+    negative = known.lowest < -1e-12 * np.abs(known.highest)
+    order = np.argsort(known.lowest[negative])[:20]
+    for p, d in zip(known.points[negative][order], known.down[negative][order], strict=True):
+        longest = 0.9 * np.min(p / np.maximum(np.abs(d), 1e-30))  # inside the simplex
         for h in 10.0 ** -np.arange(1, 8):
-            room = min(0.9 * np.min(p / np.maximum(np.abs(d), 1e-30)), h)
-            yield from ((p + room * d, p), (p - room * d, p))
-    yield from _kinks(root, K)
-    yield from _value_pairs(root, points)
-
-
-def _value_pairs(root: Node, points: np.ndarray):
-    """Pairs with D < 0 in float64, for jumps and kinks, which no Hessian shows."""
+            step = min(longest, h) * d
+            yield from ((p + step, p), (p - step, p))
+    yield from _across_kinks(root, K)
+    # pairs of any points, for jumps and kinks, which no Hessian shows
     rng = np.random.default_rng(0)
     points = points[rng.permutation(len(points))[:400]]
     others = points[rng.permutation(len(points))]
@@ -87,22 +100,21 @@ def _value_pairs(root: Node, points: np.ndarray):
         yield from _lowest(root, (1 - share) * points + share * others, points)
 
 
-def _lowest(root: Node, eta: np.ndarray, points: np.ndarray):
+def _lowest(root: Node, eta: np.ndarray, points: np.ndarray) -> Candidates:
     """Up to five of the pairs for which D is lowest in float64, and negative."""
-    batch = floats.evaluate(root, points)
-    gaps = floats.values(root, eta) - batch.value
-    gaps -= np.sum(batch.slopes * (eta - points), axis=1)
+    start, slopes = values(root, points), gradients(root, points)
+    gaps = values(root, eta) - start - np.sum(slopes * (eta - points), axis=1)
     distance = np.abs(eta - points).sum(axis=1)
-    size = 1e-300 + np.abs(batch.value) + np.abs(batch.slopes).max(axis=1) * distance
+    size = 1e-300 + np.abs(start) + np.abs(slopes).max(axis=1) * distance
     for i in np.argsort(np.where(np.isfinite(gaps), gaps / size, np.inf))[:5]:
         if gaps[i] < -1e-13 * size[i]:
             yield eta[i], points[i]
 
 
-def _kinks(root: Node, K: int):
+def _across_kinks(root: Node, K: int) -> Candidates:
     """Pairs on either side of where two affine arguments of a maximum are equal."""
-    nodes = [x for x in reachable(root) if x.op == "max" and all(map(is_affine, x.args))]
-    for x in nodes[-12:]:
+    kinks = [x for x in reachable(root) if x.op == "max" and all(map(is_affine, x.args))]
+    for x in kinks[-RECENT:]:
         a, b = (np.array([float(v) for v in at_vertices(y, K)]) for y in x.args[:2])
         gap = a - b
         high, low = np.eye(K)[gap.argmax()], np.eye(K)[gap.argmin()]
@@ -142,12 +154,12 @@ def points_along(along: Direction, u: float) -> list[np.ndarray]:
     return [(1 - share) * centre + share * end, mix + shift]
 
 
-def _extremes(root: Node, K: int) -> np.ndarray:
+def _peaks(root: Node, K: int) -> np.ndarray:
     """Points where a node is extreme, and around them: a narrow dent is where something peaks."""
     points = sample(K)[:200]
     found = [np.full(K, 1 / K)]
     nodes = [x for x in reachable(root) if not is_affine(x) and x.op not in ("lin", "max")]
-    for x in nodes[-12:]:
+    for x in nodes[-RECENT:]:
         for sign in (1, -1):
             found += _climb(x, sign, points)
     rng = np.random.default_rng(1)
@@ -158,21 +170,53 @@ def _extremes(root: Node, K: int) -> np.ndarray:
 
 def _climb(x: Node, sign: int, points: np.ndarray) -> list[np.ndarray]:
     """Multiplicative ascent of one node from the best of the points."""
-    start = sign * floats.values(x, points)
+    start = sign * values(x, points)
     if not np.isfinite(start).any():
         return []
     p, best = points[np.nanargmax(start)], float(np.nanmax(start))
     rate = 1.0
     for _ in range(25):
-        slope = floats.evaluate(x, p[None]).slopes[0]
+        slope = gradients(x, p[None])[0]
         if not np.isfinite(slope).all() or not np.any(slope):
             break
         slope = sign * (slope - slope @ p) / np.abs(slope).max()
         q = p * np.exp(rate * slope)
         q = q / q.sum()
-        value = sign * floats.values(x, q[None])[0]
+        value = sign * values(x, q[None])[0]
         if value > best:
             p, best, rate = q, value, 2 * rate
         else:
             rate /= 4
     return [p]
+
+
+def flat_segment(root: Node, K: int) -> tuple[Rational, Rational] | None:
+    """The ends of a segment on which F is affine, if one is found."""
+    unchanged = _unchanged_direction(root, K)
+    steps = [] if unchanged is None else [unchanged]
+    steps += [difference(unit(0, K), unit(j, K)) for j in range(1, K)]
+    for centre in (np.full(K, 1 / K), *sample(K)[1:8]):
+        p = rational_point(centre)
+        for step in steps[:4]:
+            scale = min(p) / 4 / max(abs(x) for x in step)  # inside the simplex
+            d = tuple(scale * x for x in step)
+            q = tuple(a + b for a, b in zip(p, d, strict=True))
+            if second_derivative(root, [p, q], d) == 0:
+                return p, q
+    return None
+
+
+def _unchanged_direction(root: Node, K: int) -> Rational | None:
+    """A direction d ≠ 0 with Σd = 0 along which no affine function that F is made of changes."""
+    forms = [at_vertices(x, K) for x in reachable(root) if is_affine(x)]
+    rows = [[Fraction(1)] * K, *forms]
+    reduced, rank = fmpq_mat([[rational(v) for v in form] for form in rows]).rref()
+    if rank == K:
+        return None
+    table = reduced.tolist()[:rank]
+    leading = [next(j for j, v in enumerate(row) if v != 0) for row in table]
+    free = next(j for j in range(K) if j not in leading)
+    step = [fmpq(int(j == free)) for j in range(K)]
+    for row, j in zip(table, leading, strict=True):
+        step[j] = -row[free]
+    return tuple(step)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from flint import fmpq
+
 ZERO, ONE = Fraction(0), Fraction(1)
 
 
@@ -84,6 +86,39 @@ def reachable(root: Node, *, through_affine: bool = False) -> list[Node]:
             found[x.index] = x
             todo += x.args if through_affine or not is_affine(x) else ()
     return [found[i] for i in sorted(found)]
+
+
+def affine(x: Node) -> tuple[Fraction, dict[int, Fraction]]:
+    """The constant and the coefficients of a node that is affine in p."""
+    if x.op == "p":
+        return ZERO, {x.data[0]: ONE}
+    return x.data[0], {y.data[0]: c for y, c in zip(x.args, x.data[1:], strict=True)}
+
+
+def at_vertices(x: Node, K: int) -> list[Fraction]:
+    """The values at e_1, …, e_K, which determine an affine node on the simplex."""
+    const, slopes = affine(x)
+    return [const + slopes.get(k, ZERO) for k in range(K)]
+
+
+def extremes(x: Node, K: int) -> tuple[Fraction, Fraction]:
+    """The least and the largest value of an affine node on the simplex."""
+    const, slopes = affine(x)
+    values = [const + c for c in slopes.values()] + [const] * (len(slopes) < K)
+    return min(values), max(values)
+
+
+def rational(x: Fraction) -> fmpq:
+    return fmpq(x.numerator, x.denominator)
+
+
+def fraction(x: fmpq) -> Fraction:
+    return Fraction(int(x.p), int(x.q))
+
+
+def is_softplus(x: Node) -> bool:
+    """Whether x is log(eʸ + 1)."""
+    return x.op == "lse" and x.data == (1, 1) and is_rational(x.args[1]) and not constant(x.args[1])
 
 
 def is_constant(x: Node) -> bool:

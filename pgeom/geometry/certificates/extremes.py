@@ -20,18 +20,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from flint import arb, ctx, fmpq
 
+from pgeom.geometry.certificates.arithmetics import Series, values
 from pgeom.geometry.certificates.certificate import seal, write_document
-from pgeom.geometry.certificates.disproofs import Rational, rational_point, sample
-from pgeom.geometry.certificates.documents import nodes, rules_document
+from pgeom.geometry.certificates.disproofs import rational_point, sample
 from pgeom.geometry.certificates.expression import Node
-from pgeom.geometry.certificates.floats import values
-from pgeom.geometry.certificates.frames import Cell, unit
+from pgeom.geometry.certificates.hessians import split
 from pgeom.geometry.certificates.jaxpr_hash import jaxpr_hash
-from pgeom.geometry.certificates.quadratics import collected
+from pgeom.geometry.certificates.prover import node_rows
 from pgeom.geometry.certificates.reader import read
-from pgeom.geometry.certificates.rules import Proof, Rules
-from pgeom.geometry.certificates.series import Series
-from pgeom.geometry.certificates.strictness import spans_tangents, strict_directions
+from pgeom.geometry.certificates.regions import Cell, Rational, difference, unit
+from pgeom.geometry.certificates.rewriting import rewrite
+from pgeom.geometry.certificates.rules import Proof, span_tangents
 from pgeom.types import Generator
 
 PRECISION = 128  # bits
@@ -91,8 +90,8 @@ def prove_range(
     start = time.perf_counter()
     with ctx.workprec(PRECISION):
         reading = read(F, K)
-        root = collected(reading.graph, reading.root)
-        tree = Rules(reading.ranges).prove(root, 1)
+        root = rewrite(reading.graph, reading.root)
+        tree = reading.ranges.rules.prove(root, 1)
         low, high = (_extreme(root, K, sign, tree, gap, cells) for sign in (1, -1))
         document = _document(root, K, tree, jaxpr_hash(reading.jaxpr), low, high)
     seconds = time.perf_counter() - start
@@ -122,7 +121,7 @@ def _by_tangent(root: Node, K: int) -> _Extreme:
     tried += [tuple([fmpq(1, K)] * K), *map(rational_point, lowest)]
     best, at = -math.inf, tried[0]
     for p in tried:
-        ends = (_sum(Series([p], _step(p, unit(k, K)))(root)).lower() for k in range(K))
+        ends = (_sum(Series([p], difference(unit(k, K), p))(root)).lower() for k in range(K))
         bounds = list(itertools.takewhile(best.__lt__, map(float, ends)))
         if len(bounds) == K:  # none is NaN, or below what is known already
             best, at = min(bounds), p
@@ -142,29 +141,28 @@ def _on_cells(root: Node, K: int, sign: int, gap: float, cells: int) -> _Extreme
         start = _value(root, p)
         if (top := float((sign * start).upper())) < best:
             best, place = top, p
-        ends = [sign * (start + Series(cell.vertices, _step(p, v))(root)[1]) for v in cell.vertices]
+        ends = [
+            sign * (start + Series(cell.vertices, difference(v, p))(root)[1]) for v in cell.vertices
+        ]
         low = min(-math.inf if x.is_nan() else float(x.lower()) for x in ends)
         heapq.heappush(queue, (low, next(count), cell, leaf))
 
     add(Cell.whole(K), tree)
     while queue[0][0] < best - gap * max(abs(best), size / 10) and len(queue) < cells:
         _, _, cell, leaf = heapq.heappop(queue)
-        i, j = cell.longest_edge()
-        halves: list[dict] = [{}, {}]
-        leaf |= {"split": [i, j], "halves": halves}
-        for half, new in zip(cell.split(i, j), halves, strict=True):
+        for half, new in zip(*split(cell, leaf), strict=True):
             add(half, new)
     return _Extreme(_outside(queue[0][0], -1, RADII), tree, place, _outside(best, 1))
 
 
 def _document(root, K, tree: Proof | None, jaxpr: str, low: _Extreme, high: _Extreme) -> dict:
-    strict = tree is not None and spans_tangents(strict_directions(root, tree, K), K)
-    rules = None if tree is None else rules_document(tree)
+    strict = tree is not None and span_tangents(tree.strict, K)
+    rules = None if tree is None else {"bound": 0, "proof": tree.document(), "cover": {}}
     return seal(
         {
             "K": K,
             "jaxpr": jaxpr,
-            "nodes": nodes(root, K),
+            "nodes": node_rows(root, K),
             "convex": "unknown" if tree is None else "proved",
             "strictly_convex": "proved" if strict else "unknown",
             "m_tangent": None if tree is None else 0,
@@ -188,10 +186,6 @@ def _document(root, K, tree: Proof | None, jaxpr: str, low: _Extreme, high: _Ext
 
 def _value(root: Node, p: Rational) -> arb:
     return Series([p], (fmpq(0),) * len(p))(root)[0]
-
-
-def _step(p: Rational, v: Rational) -> Rational:
-    return tuple(b - a for a, b in zip(p, v, strict=True))
 
 
 def _sum(series: Any) -> arb:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pgeom.geometry.certificates.algebra import Graph
 from pgeom.geometry.certificates.expression import ONE, ZERO, Node, is_rational
-from pgeom.geometry.certificates.ranges import Ranges
+from pgeom.geometry.certificates.rules import Ranges
 from pgeom.geometry.certificates.selects import Choices, Condition, Unreadable, lift
 
 HALF = Fraction(1, 2)

@@ -23,8 +23,7 @@ from pgeom.geometry.certificates.array_primitives import RULES, elementwise
 from pgeom.geometry.certificates.expression import Node
 from pgeom.geometry.certificates.jaxpr_hash import same_but_for_precision
 from pgeom.geometry.certificates.primitives import Arithmetic, is_concrete, number
-from pgeom.geometry.certificates.ranges import Ranges
-from pgeom.geometry.certificates.rules import Rules
+from pgeom.geometry.certificates.rules import Ranges
 from pgeom.geometry.certificates.selects import TRUTH, Split, Unreadable
 from pgeom.types import Generator
 
@@ -69,8 +68,6 @@ def read(F: Generator, K: int) -> Reading:
     with jax.enable_x64(True):
         jaxpr = trace(F, jnp.full(K, 1 / K, jnp.float64))
     ranges = Ranges(K)
-    rules = Rules(ranges)
-    ranges.is_concave = lambda x: rules.prove(x, -1) is not None
     graph = Graph(K, ranges.sign)
     reader = Reader(graph, ranges)
     point = np.array([graph.p(k) for k in range(K)], dtype=object)

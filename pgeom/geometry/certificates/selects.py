@@ -13,17 +13,18 @@ from typing import Any
 from pgeom.geometry.certificates.algebra import Graph
 from pgeom.geometry.certificates.expression import (
     Node,
+    at_vertices,
     coefficient,
     constant,
     factors,
     is_affine,
     is_constant,
     is_rational,
+    rational,
     terms,
 )
-from pgeom.geometry.certificates.frames import at_vertices, rational
 from pgeom.geometry.certificates.matrices import quadratic_form
-from pgeom.geometry.certificates.ranges import Ranges
+from pgeom.geometry.certificates.rules import Ranges
 
 TRUTH = {  # of `d ? 0` where d is positive, zero, negative
     "gt": (True, False, False),

@@ -13,6 +13,7 @@ the scores.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -25,6 +26,8 @@ from pgeom import edge
 
 Values = ArrayLike | Sequence
 """A JAX or NumPy array, or nested sequences of numbers; shape and dtype are checked here."""
+
+BLOCK = 2**16  # examples that are counted by one product
 
 
 class Aligned(NamedTuple):
@@ -111,6 +114,21 @@ def one_hot(
     return jax.nn.one_hot(labels, scores.shape[-1], dtype=scores.dtype)
 
 
-def contract(subscripts: str, *operands: Array) -> Array:
-    """`einsum` in full precision: accelerators multiply float32 matrices in fewer bits."""
-    return jnp.einsum(subscripts, *operands, precision=jax.lax.Precision.HIGHEST)
+def count_pairs(
+    first: Float[Array, "*runs n J"], second: Float[Array, "*runs n K"]
+) -> Float[Array, "*runs J K"]:
+    """How often each pair of classes occurs among vertices, Σ_i first_ij second_ik.
+
+    A product counts exactly up to 2²⁴ examples in float32, and stands still there: a block of
+    examples has fewer, and the counts of blocks are added up.
+    """
+    *runs, n, _ = first.shape
+    padding = [(0, 0)] * len(runs) + [(0, -n % min(n, BLOCK) if n else 0), (0, 0)]
+
+    def blocks(vertices: Float[Array, "*runs n K"]) -> Float[Array, "*runs blocks m K"]:
+        padded = jnp.pad(vertices, padding)
+        return padded.reshape(*runs, -1, max(1, min(n, BLOCK)), vertices.shape[-1])
+
+    # in full precision: accelerators multiply float32 matrices in fewer bits
+    product = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
+    return jnp.sum(product("...nj,...nk->...jk", blocks(first), blocks(second)), axis=-3)

@@ -22,7 +22,6 @@ from pgeom import edge
 from pgeom.evaluation.batch import (
     Values,
     align_probabilities,
-    contract,
     hits,
     one_hot,
 )
@@ -56,8 +55,8 @@ def ece(probabilities: Values, labels: Values, bins: int = 15) -> Float[Array, "
       `[...]`, in [0, 1].
     """
     scores, labels, dtype = align_probabilities(probabilities, labels)
-    table = _table(jnp.max(scores, axis=-1), hits(scores, labels), _edges(bins, dtype))
-    return _gap(table).astype(dtype)
+    table, gaps = _table(jnp.max(scores, axis=-1), hits(scores, labels), _edges(bins, dtype))
+    return jnp.sum(table.share * jnp.abs(gaps), axis=-1).astype(dtype)
 
 
 def debiased_ece(probabilities: Values, labels: Values, bins: int = 15) -> Float[Array, "*runs"]:
@@ -78,8 +77,8 @@ def debiased_ece(probabilities: Values, labels: Values, bins: int = 15) -> Float
       `[...]`, in [0, 1].
     """
     scores, labels, dtype = align_probabilities(probabilities, labels)
-    table = _table(jnp.max(scores, axis=-1), hits(scores, labels), _edges(bins, dtype))
-    gap = jnp.abs(table.accuracy - table.confidence)
+    table, gaps = _table(jnp.max(scores, axis=-1), hits(scores, labels), _edges(bins, dtype))
+    gap = jnp.abs(gaps)
     variance = table.accuracy * (1 - table.accuracy)
     uncertain = variance > 0
     count = jnp.where(uncertain, table.share * labels.shape[-1], 1.0)
@@ -105,8 +104,8 @@ def classwise_ece(probabilities: Values, labels: Values, bins: int = 15) -> Floa
     edges = _edges(bins, dtype)
 
     def one_class(pair):
-        forecast, outcome = pair
-        return _gap(_table(forecast, outcome, edges))
+        table, gaps = _table(*pair, edges)
+        return jnp.sum(table.share * jnp.abs(gaps), axis=-1)
 
     # One class after another: the memberships of all of them would take K times the memory.
     classes = (jnp.moveaxis(x, -1, 0) for x in (scores, one_hot(labels, scores)))
@@ -127,7 +126,7 @@ def reliability(probabilities: Values, labels: Values, bins: int = 15) -> Reliab
       The `Reliability` of each bin.
     """
     scores, labels, dtype = align_probabilities(probabilities, labels)
-    table = _table(jnp.max(scores, axis=-1), hits(scores, labels), _edges(bins, dtype))
+    table, _ = _table(jnp.max(scores, axis=-1), hits(scores, labels), _edges(bins, dtype))
     return Reliability(*(x.astype(dtype) for x in table))
 
 
@@ -135,20 +134,22 @@ def _table(
     forecast: Float[Array, "*runs n"],
     outcome: Float[Array, "*runs n"],
     edges: Float[np.ndarray, " edges"],
-) -> Reliability:
-    """The mean forecast and outcome of each bin, before they are rounded."""
+) -> tuple[Reliability, Float[Array, "*runs bins"]]:
+    """The mean forecast and outcome of each bin, before they are rounded, and outcome − forecast.
+
+    The difference is summed example by example: that of two sums, each rounded in proportion to the
+    number of examples, would be mostly their rounding.
+    """
     member = _membership(forecast, edges)
     count = jnp.sum(member, axis=-2)
     occupied = jnp.where(count > 0, count, 1.0)
 
     def bin_mean(values: Float[Array, "*runs n"]) -> Float[Array, "*runs bins"]:
-        return contract("...nb,...n->...b", member, values) / occupied
+        # a sum, which is added up in parts: a matrix product loses digits with every example
+        return jnp.sum(member * values[..., None], axis=-2) / occupied
 
-    return Reliability(bin_mean(forecast), bin_mean(outcome), count / forecast.shape[-1])
-
-
-def _gap(table: Reliability) -> Float[Array, "*runs"]:
-    return jnp.sum(table.share * jnp.abs(table.accuracy - table.confidence), axis=-1)
+    accuracy, gap = bin_mean(outcome), bin_mean(outcome - forecast)
+    return Reliability(accuracy - gap, accuracy, count / forecast.shape[-1]), gap
 
 
 def _mean_absolute(

@@ -24,7 +24,7 @@ from pgeom.evaluation.batch import (
     Values,
     align,
     align_probabilities,
-    contract,
+    count_pairs,
     diverged,
     hits,
     one_hot,
@@ -145,5 +145,5 @@ def _confusion(
 ) -> Float[Array, "*runs K K"]:
     predicted = one_hot(jnp.argmax(scores, axis=-1), scores)
     predicted = jnp.where(diverged(scores)[..., None], jnp.nan, predicted)
-    counts = contract("...nc,...nj->...cj", truth, predicted)
+    counts = count_pairs(truth, predicted)
     return counts / jnp.maximum(jnp.sum(truth, axis=-2), 1.0)[..., None]

@@ -51,14 +51,12 @@ def show(studies: list[tuple[Study, str]], records: Path, command: Command) -> l
     from experiments.engine.results import read_frames
     from experiments.tables.grid import publish
     from experiments.tables.published import cells_table, compare, counts_table, load_published
-    from experiments.tables.summary import version_notes
+    from experiments.tables.summary import convergence_notes, version_notes
 
     frame = pd.concat([read_frames([study], records / folder) for study, folder in studies])
+    notes = convergence_notes(frame) + version_notes(frame)
     compared, page = compare(load_published(), frame), command.out / "comparison.md"
-    grids = [
-        grid._replace(footnotes=grid.footnotes + version_notes(frame))
-        for grid in (counts_table(compared), cells_table(compared))
-    ]
+    grids = [one.with_notes(notes) for one in (counts_table(compared), cells_table(compared))]
     publish(grids, compared, page, command.console, command.json)
     return [page]
 

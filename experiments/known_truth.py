@@ -104,9 +104,11 @@ def _require_channels(study: Study) -> None:
 def show(studies: dict[int, Study], command: Command) -> list[Path]:
     """Write the figures and the tables and print the latter, all from records."""
     from experiments import figures
+    from experiments.engine.results import read_frames
     from experiments.tables import recovery
     from experiments.tables.grid import publish
     from experiments.tables.regrets import identity_gap, regrets
+    from experiments.tables.summary import convergence_notes
 
     frame, largest = regrets(studies, command.out), studies[max(studies)]
     legend = figures.legend(largest.losses)
@@ -114,6 +116,8 @@ def show(studies: dict[int, Study], command: Command) -> list[Path]:
     drawn += figures.regret_curves(frame, legend, command.out / "regret-sizes")
     first, *others = recovery.grids(frame)
     first = recovery.state_identity(first, identity_gap(largest, command.out))
+    runs = read_frames([*studies.values()], command.out)
+    first = first.with_notes(convergence_notes(runs, largest.training.epochs))
     theory = recovery.predict_displacement(largest)
     grids = [first, *others, recovery.displacements(frame, theory)]
     page = command.out / "tables-known-truth.md"

@@ -78,10 +78,12 @@ def show(studies: list[Study], command: Command) -> list[Path]:
         read_links,
         summarise_links,
     )
+    from experiments.tables.summary import convergence_notes
 
-    effects = compare_links(read_links(studies, command.out))
-    page = command.out / "tables-links.md"
-    publish([links_table(effects)], effects, page, command.console, command.json)
+    runs, page = read_links(studies, command.out), command.out / "tables-links.md"
+    effects = compare_links(runs)
+    table = links_table(effects).with_notes(convergence_notes(runs))
+    publish([table], effects, page, command.console, command.json)
     if not command.json:
         command.console.print(summarise_links(effects), soft_wrap=True)
     return [page]

@@ -54,12 +54,13 @@ def show(studies: tuple[Study, ...], command: Command) -> list[Path]:
     from experiments import figures
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
-    from experiments.tables.learning_rates import count_selected, selection_table
+    from experiments.tables.learning_rates import count_selected, select_runs, selection_table
+    from experiments.tables.summary import convergence_notes
 
-    counts = count_selected(
-        {study.training.learning_rate: read_frame(study, command.out) for study in studies}
-    )
+    frames = {study.training.learning_rate: read_frame(study, command.out) for study in studies}
+    counts = count_selected(frames)
     grid = selection_table(counts, studies[0].dataset.name)
+    grid = grid.with_notes(convergence_notes(select_runs(frames)))
     drawn = figures.lr_sensitivity(counts, command.out / "lr-sensitivity")
     page = command.out / "tables-lr-sensitivity.md"
     publish([grid], counts.reset_index(), page, command.console, command.json)

@@ -20,7 +20,8 @@ from experiments.report import paper_tables
 from experiments.report.gather import NOISIEST, Results
 from experiments.report.words import REFERENCE, join, labels, means, span
 from experiments.tables import published
-from experiments.tables.summary import CALIBRATION_ERRORS
+from experiments.tables.learning_rates import edge_notes
+from experiments.tables.summary import CALIBRATION_ERRORS, convergence_notes
 from pgeom.data import datasets
 
 QUIET = 0.05  # the sd of a pixel in [0, 1] below which it hardly varies
@@ -177,15 +178,12 @@ def rates(results: Results) -> str:
     total = int(counts.to_numpy().sum())
     smallest, largest = (scientific(float(rate)) for rate in counts.columns[[0, -1]])
     low, high = (int(counts.iloc[:, place].sum()) for place in (0, -1))
-    return (
+    said = [f"{note}." for note in edge_notes(low + high, total)]
+    text = (
         f"Validation NLL selects {largest}, the largest rate, in {high} of {total} cells and "
-        f"{smallest}, the smallest, in {low}: "
-        + (
-            "the grid is too narrow to say which rate is best."
-            if low + high > total / 2
-            else "most choices lie inside the grid."
-        )
+        f"{smallest}, the smallest, in {low}."
     )
+    return " ".join([text, *said])
 
 
 def inner_rates(results: Results) -> str:
@@ -203,12 +201,8 @@ def inner_rates(results: Results) -> str:
 def optimisation(results: Results) -> str:
     """How many runs would have gone on, and what a loss costs."""
     frame, seconds = results.clean, means(results.runtime, "seconds")
-    longest = int(frame["stopped_epoch"].max())
-    last = int((frame["best_epoch"] == longest).sum())
-    text = (
-        f"On clean digits {last} of {len(frame)} runs are best at epoch {longest}, the last: they "
-        f"had not converged. A run takes {span(seconds, '.2f')} s ({hardware(results.runtime)})"
-    )
+    said = [f"On clean digits {note}. " for note in convergence_notes(frame)]
+    text = "".join([*said, f"A run takes {span(seconds, '.2f')} s ({hardware(results.runtime)})"])
     if REFERENCE in seconds and len(seconds) > 1:
         slowest = str(seconds.idxmax())
         ratio = seconds[slowest] / seconds[REFERENCE]

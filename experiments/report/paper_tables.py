@@ -19,6 +19,7 @@ from experiments.tables.link_effects import compare_links, links_table
 from experiments.tables.paired_tests import REFERENCE, significance
 from experiments.tables.summary import (
     CALIBRATION_ERRORS,
+    convergence_notes,
     performance,
     scores,
     summarise,
@@ -103,6 +104,7 @@ def candidate_accuracy(results: Results) -> list[Grid]:
     notes = [
         f"test accuracy (on long-tail balanced accuracy), mean ± sample sd over {results.seeds} "
         "seeds; best of each row marked; descriptive",
+        *convergence_notes(runs),
         *version_notes(runs),
     ]
     grid = Grid("accuracy of CE and the candidates", header, rows, best, notes)
@@ -174,9 +176,10 @@ def paired_tests(results: Results) -> list[Grid]:
 
 
 def comparison_tables(results: Results) -> list[Grid]:
-    cells, notes = compared(results), version_notes(results.runs)
-    grids = [published.counts_table(cells), published.cells_table(cells)]
-    return [grid._replace(footnotes=grid.footnotes + notes) for grid in grids]
+    cells, runs = compared(results), results.runs
+    notes = convergence_notes(runs) + version_notes(runs)
+    grids = (published.counts_table(cells), published.cells_table(cells))
+    return [grid.with_notes(notes) for grid in grids]
 
 
 def rates(results: Results) -> list[Grid]:
@@ -200,7 +203,10 @@ def claims(results: Results) -> list[Grid | None]:
 
 
 def linked(results: Results) -> list[Grid]:
-    return [] if results.links is None else [links_table(compare_links(results.links))]
+    if results.links is None:
+        return []
+    table = links_table(compare_links(results.links))
+    return [table.with_notes(convergence_notes(results.links))]
 
 
 TABLES: dict[str, Recipe] = {

@@ -5,7 +5,7 @@ import pandas as pd
 from experiments import longtail
 from experiments.report.gather import Results
 from experiments.tables.grid import Grid
-from experiments.tables.summary import version_notes
+from experiments.tables.summary import convergence_notes, version_notes
 from pgeom.frontend.numbers import mean_sd
 
 
@@ -19,10 +19,12 @@ def early_stopping(results: Results) -> list[Grid]:
         [results.legend[loss].label, *_stopped(ways.values(), loss)]
         for loss in results.early_stopping["loss"].cat.categories
     ]
+    runs = pd.concat(list(results.longtail.values()))
     notes = [
         "mean ± sample sd over seeds; stopped early or not, the best checkpoint is that of least "
         "validation NLL, and only the epochs differ among which it is chosen",
-        *version_notes(pd.concat(list(results.longtail.values()))),
+        *convergence_notes(runs),
+        *version_notes(runs),
     ]
     return [Grid("the long tail by way of stopping", header, rows, set(), notes)]
 

@@ -27,6 +27,10 @@ class Grid(NamedTuple):
     best: set[tuple[int, int]]
     footnotes: list[str]
 
+    def with_notes(self, notes: Sequence[str]) -> "Grid":
+        """The grid with more footnotes."""
+        return self._replace(footnotes=[*self.footnotes, *notes])
+
 
 def publish(
     grids: Sequence[Grid | None], summary: pd.DataFrame, page: Path, console: Console, json: bool

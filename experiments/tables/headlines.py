@@ -11,8 +11,10 @@ from experiments.tables.control_effects import PROTOCOL, verdict_counts
 from experiments.tables.decisions import DEFAULT
 from experiments.tables.effects import interval
 from experiments.tables.evidence import Evidence
+from experiments.tables.learning_rates import edge_notes
 from experiments.tables.margins import METRICS
 from experiments.tables.samples import Place
+from experiments.tables.summary import convergence_notes
 from pgeom.evaluation.paired import BETTER, EQUIVALENT, UNDETERMINED, WORSE
 from pgeom.frontend.numbers import count
 
@@ -134,6 +136,15 @@ def _changed(varied: pd.DataFrame) -> str:
     )
 
 
+def convergence(evidence: Evidence) -> str | None:
+    """Runs that would have gone on, and learning rates that may lie beyond the grid."""
+    said = [f"{note}." for note in convergence_notes(evidence.samples.runs)]
+    for runs in evidence.control_runs.values():
+        if "at_end" in runs:
+            said += [f"{note}." for note in edge_notes(int(runs["at_end"].sum()), len(runs))]
+    return " ".join(said) or None
+
+
 def claims(evidence: Evidence) -> str | None:
     """How many claims stand, and which do not."""
     if evidence.claims.empty:
@@ -190,4 +201,5 @@ FINDINGS: tuple[Callable[[Evidence], str | None], ...] = (
     controls,
     leads,
     claims,
+    convergence,
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.tables.grid import Grid
+from pgeom.frontend.numbers import count
 
 
 def count_selected(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
@@ -27,12 +28,30 @@ def select_runs(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
     return runs.loc[groups["least"].idxmin()].drop(columns="least")
 
 
+def edge_notes(at_end: int, chosen: int) -> list[str]:
+    """A note where chosen learning rates are at an end of their grid.
+
+    Args:
+      at_end: how many are the smallest or the largest.
+      chosen: how many there are.
+    """
+    if not at_end:
+        return []
+    rates, are = count(chosen, "chosen learning rate"), "is" if at_end == 1 else "are"
+    return [
+        f"{at_end} of {rates} {are} at an end of the grid: the best may lie beyond it, try another "
+        "--learning-rate"
+    ]
+
+
 def selection_table(counts: pd.DataFrame, dataset: str) -> Grid:
     """Counts of selection as a grid."""
+    at_end = int(counts.iloc[:, [0, -1]].to_numpy().sum())
     rows = [
         [label, *map(str, row)] for label, row in zip(counts.index, counts.to_numpy(), strict=True)
     ]
     notes = ["cells in which the rate has the least validation NLL; no comparison of test scores"]
+    notes += edge_notes(at_end, int(counts.to_numpy().sum()))
     header = ["Loss", *(f"{rate:g}" for rate in counts.columns)]
     title = f"{dataset}: learning rate of least validation NLL"
     return Grid(title, header, rows, set(), notes)

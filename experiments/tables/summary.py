@@ -92,8 +92,36 @@ def crossed(frame: pd.DataFrame, variants: Sequence[LossSpec], title: str, metri
 
 
 def run_notes(frame: pd.DataFrame) -> list[str]:
-    """What a reader must know about single runs: those that diverged, and several versions."""
-    return _diverged(frame) + version_notes(frame)
+    """What a reader must know of runs: which diverged or have not converged, several versions."""
+    return _diverged(frame) + convergence_notes(frame) + version_notes(frame)
+
+
+def convergence_notes(frame: pd.DataFrame, epochs: int | None = None) -> list[str]:
+    """A note where runs were best in their last epoch: they would have gone on.
+
+    Args:
+      frame: the runs.
+      epochs: the number that `--epochs` had, where runs had others.
+    """
+    if "stopped_epoch" not in frame:
+        return []
+    last = frame[frame["best_epoch"] == frame["stopped_epoch"]]
+    # with `--stop-on none` the last epoch is kept, whichever was best
+    last = last[[_least_at_the_end(run) for run in last.to_dict("records")]]
+    if last.empty:
+        return []
+    more = 2 * (epochs or int(last["stopped_epoch"].max()))
+    were = "was best in its" if len(last) == 1 else "were best in their"
+    runs = count(len(frame), "run")
+    return [f"{len(last)} of {runs} {were} last epoch: not converged, try --epochs {more}"]
+
+
+def _least_at_the_end(run: dict) -> bool:
+    """Whether no epoch had a lower validation loss than the last, as far as they are recorded."""
+    curves = (run.get(name) for name in ("validation_nll", "validation_loss"))
+    values = next((curve for curve in curves if isinstance(curve, list)), [])
+    known = [value for value in values if value is not None]
+    return not known or values[-1] == min(known)
 
 
 def version_notes(frame: pd.DataFrame) -> list[str]:

@@ -22,4 +22,4 @@ def temperature_scaling(frame: pd.DataFrame) -> Grid:
         f"{run.label}, seed {run.seed}: the best temperature is a bound, {run.temperature:.3g}"
         for run in at_bound.itertuples()
     ]
-    return grid._replace(footnotes=grid.footnotes + notes)
+    return grid.with_notes(notes)

@@ -64,6 +64,8 @@ def test_the_page_has_the_command_and_its_figures(answered):
     command = f"--controls --control-seeds 2 --page {answered}/docs/answer.md --out {answered}"
     assert f"{command} --seeds 4 --epochs 1`, over" in page
     assert "over 4 seeds (controls: 2)" in page and "## How it was decided" in page
+    assert "runs were best in their last epoch: not converged, try --epochs 2." in page
+    assert "chosen learning rates are at an end of the grid" in page
     for picture in ("answer-forest-nll.png", "answer-critical-difference.png"):
         assert f"]({picture})" in page and (answered / "docs" / picture).exists()
 

@@ -20,6 +20,10 @@ def lines(folder):
     return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
 
 
+def names_what_has_not_converged(page):
+    return "best in their last epoch: not converged, try --epochs 4" in page.read_text()
+
+
 def names(folder):
     return {path.name for path in folder.iterdir()}
 
@@ -34,6 +38,7 @@ def test_longtail_trains_every_loss_in_both_ways(reported, capsys):
     assert "0 runs trained, 12 reused" in said(capsys)
     assert {"tables-longtail.md", "longtail.png", "longtail.pdf"} <= names(out)
     assert len({record["made_from"]["training"] for record in lines(out)}) == 2
+    assert names_what_has_not_converged(out / "tables-longtail.md")
 
 
 def test_without_early_stopping_nothing_stops():
@@ -47,6 +52,7 @@ def test_robustness_records_every_perturbation(reported, capsys):
     robustness.main(losses=GENERAL, out=out, common=TWO)
     assert "0 runs trained, 4 reused" in said(capsys)
     assert {"natural-corruption.png", "attacks.pdf", "tables-robustness.md"} <= names(out)
+    assert names_what_has_not_converged(out / "tables-robustness.md")
     for record in lines(out):
         assert all(np.isfinite(record[field]) for field in FIELDS)
         for radius in ("0.1", "0.2"):
@@ -60,6 +66,7 @@ def test_ablation_names_its_variants(reported, tiny_ablation, capsys):
     page = (out / "tables-ablation.md").read_text()
     assert all(f"| {name} |" in page for name in ("CAPM", "HPG, 0", "APMS, 0.2"))
     assert "ablations.png" in names(out)
+    assert "runs were best in their last epoch" in page
 
 
 def test_every_learning_rate_is_counted(reported, capsys):
@@ -70,6 +77,9 @@ def test_every_learning_rate_is_counted(reported, capsys):
     page = (out / "tables-lr-sensitivity.md").read_text()
     rows = [line.split("|")[2:-1] for line in page.splitlines() if line.startswith("| ")][1:]
     assert [sum(map(int, row)) for row in rows] == [2, 2], "one rate per seed"
+    at_end = sum(int(row[0]) + int(row[-1]) for row in rows)
+    assert f"{at_end} of 4 chosen learning rates are at an end of the grid" in page
+    assert names_what_has_not_converged(out / "tables-lr-sensitivity.md")
 
 
 def test_calibration_scores_before_and_after(tmp_path, reported, capsys):
@@ -77,6 +87,7 @@ def test_calibration_scores_before_and_after(tmp_path, reported, capsys):
     assert {"tables-calibration.md", "calibration.png", "calibration.pdf"} <= names(tmp_path)
     assert all(record["temperature"] > 0 for record in lines(tmp_path))
     page = (tmp_path / "tables-calibration.md").read_text()
+    assert names_what_has_not_converged(tmp_path / "tables-calibration.md")
     assert "| Loss | Raw NLL ↓ | Cal. NLL ↓ | Raw ECE ↓ | Cal. ECE ↓ |" in page
     assert "| Loss | ECE ↓ | Debiased ECE ↓ | Smooth ECE ↓ | Classwise ECE ↓ |" in page
 

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from experiments.tables.grid import Grid, to_markdown
+from experiments.tables.learning_rates import selection_table
 from experiments.tables.paired_tests import significance
-from experiments.tables.summary import performance, summarise
+from experiments.tables.summary import convergence_notes, performance, summarise
 from pgeom.losses.catalogue import LOSSES
 
 VALUES = {
@@ -91,3 +92,62 @@ def test_several_versions_are_a_footnote(runs):
     note = "made by several versions: jax 0.9 (14 runs) and 0.10 (1 run)"
     assert note in performance(frame, "", "clean").footnotes
     assert note in significance(frame, "", "clean").footnotes
+
+
+def converging(seed, best, stopped, curve=None, **changes):
+    epochs = {"best_epoch": best, "stopped_epoch": stopped, "validation_nll": curve}
+    return record("ce", seed, 0.9) | epochs | changes
+
+
+NOTE = "last epoch: not converged, try --epochs"
+CURVES = {
+    "stopped early": ([converging(0, 2, 4, [3.0, 1.0, 2.0, 2.0])], None),
+    "one of two": (
+        [converging(0, 3, 3, [3.0, 2.0, 1.0]), converging(1, 1, 3, [1.0, 2.0, 2.0])],
+        f"1 of 2 runs was best in its {NOTE} 6",
+    ),
+    "all, of several lengths": (
+        [converging(0, 3, 3, [3.0, 2.0, 1.0]), converging(1, 2, 2, [3.0, 2.0])],
+        f"2 of 2 runs were best in their {NOTE} 6",
+    ),
+    "no curve": ([converging(0, 45, 45)], f"1 of 1 run was best in its {NOTE} 90"),
+    "the last epoch is kept, but was not best": ([converging(0, 3, 3, [1.0, 2.0, 3.0])], None),
+    "a canonical link": (
+        [
+            converging(0, 2, 2, np.nan, validation_loss=[2.0, 1.0]),
+            converging(1, 2, 2, np.nan, validation_loss=[1.0, 2.0]),
+        ],
+        f"1 of 2 runs was best in its {NOTE} 4",
+    ),
+    "diverged": ([converging(0, 1, 3, [1.0, None, None], diverged_epoch=2)], None),
+    "diverged at once": ([converging(0, 0, 3, [None, None, None], diverged_epoch=1)], None),
+}
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_runs_that_were_best_in_their_last_epoch_are_counted(name):
+    runs, note = CURVES[name]
+    frame = to_frame(runs, losses=("ce",))
+    assert convergence_notes(frame) == ([] if note is None else [note])
+    said = [text for text in performance(frame, "", "clean").footnotes if "last epoch" in text]
+    assert said == ([] if note is None else [note])
+
+
+def test_more_epochs_are_meant_as_the_option_has_them():
+    frame = to_frame([converging(0, 120, 120)], losses=("ce",))
+    assert convergence_notes(frame, epochs=40)[0].endswith("try --epochs 80")
+
+
+@pytest.mark.parametrize(
+    ("rows", "note"),
+    [
+        ([[0, 5, 0]], None),
+        ([[1, 4, 0]], "1 of 5 chosen learning rates is at an end of the grid"),
+        ([[2, 1, 2], [0, 0, 5]], "9 of 10 chosen learning rates are at an end of the grid"),
+    ],
+)
+def test_rates_at_an_end_of_the_grid_are_counted(rows, note):
+    labels = ["CE", "HPG"][: len(rows)]
+    counts = pd.DataFrame(rows, index=labels, columns=[3e-4, 1e-3, 3e-3])
+    said = [text for text in selection_table(counts, "digits").footnotes if "end of" in text]
+    assert len(said) == (note is not None) and all(text.startswith(note) for text in said)

@@ -132,7 +132,7 @@ def configure() -> None:
     from pgeom import environment
 
     gc.set_threshold(100_000)
-    environment.fix_numbers(x64=True)
+    jax.config.update("jax_enable_x64", True)
     environment.use_cache(min_seconds=0.2)
     jax.config.update("jax_disable_most_optimizations", True)
     environment.count_devices()

@@ -31,9 +31,9 @@ def prepare_devices(devices: int | None) -> int:
 
 def simulate_devices(count: int) -> None:
     """Set up JAX with so many single-threaded devices on a CPU, however many cores it has."""
-    environment.fix_numbers(x64=False)
+    jax.config.update("jax_enable_x64", False)
     environment.use_cache(min_seconds=0.0)
-    flags = [*environment.read_xla_flags(), ONE_THREAD]
+    flags = [*os.environ.get("XLA_FLAGS", "").split(), ONE_THREAD]
     os.environ["XLA_FLAGS"] = " ".join(dict.fromkeys(flags))
     with suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", count)

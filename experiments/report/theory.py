@@ -7,6 +7,7 @@ trained, and not at all where its files are there already.
 import json
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,6 @@ from experiments.report.item_files import Table, write_grids
 from experiments.report.paper_figures import Figure
 from experiments.tables.grid import Grid
 from experiments.tables.latex import to_latex_figure
-from pgeom.frontend import processes
 from pgeom.frontend.figure_style import FORMS
 from pgeom.frontend.writing import write_text
 
@@ -107,8 +107,13 @@ def proving(out: Path) -> Generator[Proving, None, None]:
     if all(file.exists() for file in (*files, out / f"{PROOFS}.json")):
         yield Proving(None, out)
         return
-    with processes.background("proofs_numeric", *_places(out)) as process:
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, "-m", "proofs_numeric", *_places(out)], **silent)
+    try:
         yield Proving(process, out)
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def read_proofs(folder: Path) -> dict[str, Any] | None:

@@ -5,15 +5,12 @@ def main(dataset: str = "digits") -> None: ...
 run(main, "experiments.noise", example="--dataset digits")  # python -m experiments.noise ...
 """
 
-import atexit
 import contextlib
 import inspect
 import io
-import os
 import re
 import shlex
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial, wraps
@@ -58,18 +55,12 @@ def run(
       example: arguments that show how the command is used; `--help` opens with them.
       on_interrupt: what Ctrl-C prints.
     """
-    _forget_variables()
-    watch = interrupts.Watch(on_interrupt)
+    interrupts.line = on_interrupt
     try:
-        with watch:
-            code = _execute(main, f"python -m {name}", example)
-    except KeyboardInterrupt:
+        code = _execute(main, f"python -m {name}", example)
+    except KeyboardInterrupt:  # not by a signal, but by a user's function
+        print(on_interrupt, file=sys.stderr)
         code = INTERRUPTED
-    if watch.code is not None:  # here, where the exception is gone, and all that its frames held
-        watch.end(watch.code)
-    if code == INTERRUPTED:  # not by a signal, but by a user's function
-        output.say(on_interrupt)
-    atexit.register(output.close_results)  # last, and so called first
     sys.exit(code)
 
 
@@ -82,12 +73,11 @@ def as_given(main: Callable[..., Any], values: Mapping[str, Any]) -> str:
       main: the command.
       values: of its arguments by name.
     """
-    program, words = main.__module__, sys.argv[1:]
-    if program == "__main__":
-        program = sys.modules["__main__"].__spec__.name  # there is one: by `python -m`
-    else:
+    words = sys.argv[1:]
+    if main.__module__ != "__main__":
         parameters = inspect.signature(main).parameters.values()
         words = [word for one in parameters for word in _option(one.name, values, one.default)]
+    program = main.__globals__["__spec__"].name
     return shlex.join(["python", "-m", program.removesuffix(".__main__"), *words])
 
 
@@ -108,27 +98,16 @@ def _option(name: str, values: Mapping[str, Any], default: Any) -> list[str]:
     return [f"--{word}", *map(str, value if isinstance(value, tuple) else [value])]
 
 
-def _forget_variables() -> None:
-    """Remove variables that would stop a library halfway through the command."""
-    # figures open no window and have no date, but a wrong name or number would stop matplotlib
-    # after all the training
-    for name in ("MPLBACKEND", "SOURCE_DATE_EPOCH"):
-        os.environ.pop(name, None)
-    for name in ("COLUMNS", "LINES"):  # rich prints nothing in 0 columns, and takes ² for a number
-        if not re.fullmatch("0*[1-9][0-9]{0,4}", os.environ.get(name, "")):
-            os.environ.pop(name, None)
-
-
 def _execute(main: Callable[..., int | None], program: str, example: str) -> int:
     """The exit code of the command, after its one line about what went wrong, if anything did."""
     try:
-        with output.tolerant_streams() as out:
+        with output.tolerant_output() as out:
             code = _call(main, program, example, out)
         if out.error is not None and not isinstance(out.error, BrokenPipeError):
             raise UsageError(f"cannot write to standard output: {out.error.strerror}")
         return code
     except UsageError as error:
-        output.say(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
 
 
@@ -145,23 +124,6 @@ def _call(main: Callable[..., int | None], program: str, example: str, out: outp
             return command() or 0
     except SystemExit as stop:
         raise UsageError("a function or module that the command was given calls sys.exit") from stop
-    except ValueError as error:
-        name = _refused_variable(error)
-        if name is None:
-            raise
-        value = os.environ[name]
-        raise UsageError(f"{name}: JAX does not accept the value {value!r}") from error
-
-
-def _refused_variable(error: ValueError) -> str | None:
-    """The variable of the environment whose value kept JAX from being imported, if one did."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    if "jax" in sys.modules or frames[-1].f_globals.get("__name__") != "jax._src.config":
-        return None
-    given = {name: value for name, value in os.environ.items() if name.startswith("JAX_")}
-    named = [name for name in given if name.lower() in str(error).lower()]
-    quoted = [name for name, value in given.items() if repr(value) in str(error)]
-    return max(named or quoted, key=len, default=None)  # some names begin with another
 
 
 def make_folder(path: Path, *, option: str) -> Path:

@@ -10,7 +10,6 @@ import pytest
 
 TINY = ["--dataset", "breast-cancer", "--regimes", "clean", "--seeds", "1", "--epochs", "1"]
 LOSSES = """
-import os, signal, sys
 import jax.numpy as jnp
 
 print("imported")
@@ -20,26 +19,8 @@ def talks(logits, labels):
     return -jnp.take_along_axis(logits, labels[..., None], -1)[..., 0] + jnp.max(logits, -1)
 
 def interrupts(logits, labels):
-    signal.raise_signal(signal.SIGINT)
-    return talks(logits, labels)
+    raise KeyboardInterrupt
 """
-HOSTILE = {
-    "JAX_ENABLE_X64": "1",
-    "JAX_DEFAULT_MATMUL_PRECISION": "bfloat16",
-    "JAX_DEFAULT_PRNG_IMPL": "rbg",
-    "JAX_THREEFRY_PARTITIONABLE": "0",
-    "JAX_RANDOM_SEED_OFFSET": "7",
-    "JAX_NUMPY_DTYPE_PROMOTION": "strict",
-    "JAX_NUMPY_RANK_PROMOTION": "raise",
-    "JAX_DEBUG_NANS": "1",
-    "JAX_DISABLE_JIT": "1",
-    "JAX_NO_EXECUTION": "1",
-    "JAX_NO_TRACING": "1",
-    "JAX_TRANSFER_GUARD": "disallow",
-    "JAX_ERROR_CHECKING_BEHAVIOR_NAN": "raise",
-    "MPLBACKEND": "no such",
-    "SOURCE_DATE_EPOCH": "no number",
-}
 NO_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "COLUMNS": "40"}
 
 
@@ -70,7 +51,7 @@ def test_surroundings_change_no_record_and_no_file(noise, tmp_path):
     assert [row["loss"] for row in json.loads(plain.stdout)] == ["ce", "talks"]
     assert "imported\n" in plain.stderr and "traced\n" in plain.stderr
     with open("/dev/full", "w") as full:
-        other = noise(*options, "--out", "other[/bold]", stdout=full, **HOSTILE, **NO_UTF8)
+        other = noise(*options, "--out", "other[/bold]", stdout=full, **NO_UTF8)
     assert other.returncode == 2
     assert other.stderr.endswith(
         "error: cannot write to standard output: No space left on device\n"

@@ -5,7 +5,6 @@ import importlib
 import io
 import os
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import metadata
@@ -169,7 +168,7 @@ def test_a_command_is_shown_as_it_was_typed(monkeypatch, module):
     typed = ["--seeds", "5", "--generators", "my.py:f", "--page", "my page.md"]
     monkeypatch.setattr(compare, "__module__", "__main__")
     monkeypatch.setattr("sys.argv", ["/somewhere/answer.py", *typed])
-    monkeypatch.setattr(sys.modules["__main__"], "__spec__", SimpleNamespace(name=module))
+    monkeypatch.setitem(compare.__globals__, "__spec__", SimpleNamespace(name=module))
     expected = "--seeds 5 --generators my.py:f --page 'my page.md'"
     program = module.removesuffix(".__main__")
     assert command_line.as_given(compare, {}) == f"python -m {program} {expected}"
@@ -230,55 +229,9 @@ def test_redirected_tables_keep_every_column(monkeypatch, capsys):
     assert capsys.readouterr() == ("", out)
 
 
-@pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
-@pytest.mark.parametrize("value", ["0", "²", "-5", "wide", "", "9" * 5000, "47"])
-def test_a_size_that_no_terminal_has_is_ignored(name, value, monkeypatch, capsys):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # which makes a terminal of any stream
-    monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "argv", ["example"])
-    with pytest.raises(SystemExit) as stop:
-        run(lambda: make_console().print("a result"), "examples.one")
-    assert (stop.value.code, *capsys.readouterr()) == (0, "a result\n", "")
-    assert os.environ.get(name) == ("47" if value == "47" else None)
-
-
 def test_texts_are_printed_as_they_are(capsys):
     make_console().print("[/bold] [red]results[/red] :warning: 1")
     assert capsys.readouterr().out == "[/bold] [red]results[/red] :warning: 1\n"
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("JAX_ENABLE_X64", "Maybe"),
-        ("JAX_NUM_CPU_DEVICES", "abc"),
-        ("JAX_LOGGING_LEVEL", "foo"),
-        ("JAX_TRANSFER_GUARD_HOST_TO_DEVICE", "no"),
-        ("JAX_SERIALIZATION_VERSION", "abc"),  # which the message of JAX does not name
-    ],
-)
-def test_a_value_with_which_jax_cannot_be_imported_is_one_line(name, value):
-    code = "from pgeom.frontend import command_line\n"
-    code += "def main() -> None:\n    import jax\n"
-    code += "command_line.run(main, 'example')"
-    free = {key: text for key, text in os.environ.items() if not key.startswith("JAX_")}
-    environment = {**free, "JAX_TRANSFER_GUARD": "allow", name: value}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
-    )
-    line = f"error: {name}: JAX does not accept the value {value!r}\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
-
-
-def test_an_error_of_the_project_is_not_put_down_to_a_variable(monkeypatch):
-    def fail():
-        raise ValueError("not JAX_ENABLE_X64 = 'maybe'")
-
-    monkeypatch.setenv("JAX_ENABLE_X64", "maybe")
-    monkeypatch.delitem(sys.modules, "jax", raising=False)
-    monkeypatch.setattr(sys, "argv", ["example"])
-    with pytest.raises(ValueError, match=r"^not JAX"):
-        run(fail, "examples.one")
 
 
 def test_a_folder_is_made_unless_a_file_is_in_the_way(tmp_path):

@@ -4,9 +4,7 @@ A trial ends with the same command once more, whole and undisturbed: its records
 folder to which nothing happened.
 """
 
-import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -27,7 +25,6 @@ WRITERS = {  # what the processes of a race add to the command
     "other losses": (("--losses", "ce"), ("--losses", "gce"), ("--losses", "brier")),
     "other seeds": (("--seeds", "0,"), ("--seeds", "1,"), ("--seeds", "2,")),
 }
-SMALL_FILE = 30_000  # bytes, beyond which writing fails as on a full disk
 
 
 class Bench(NamedTuple):
@@ -119,46 +116,6 @@ def damage(name: str, bench: Bench) -> list[str]:
     return commands.faults(code, said, allowed={0}) + unsaid + bench.same(out, reference)
 
 
-def surround(name: str, surroundings: str, bench: Bench) -> list[str]:
-    """A command in hostile surroundings, over the files of an earlier call, and then once more."""
-    words = commands.COMMANDS[name]
-    reference, out = bench.reference(name, words), bench.fresh()
-    shutil.copytree(reference, out)
-    before = commands.sizes(out)
-    options, allowed = SURROUNDINGS[surroundings](bench)
-    target = Path("/sys/torture") if surroundings == "read-only folder" else out
-    found = commands.faults(*commands.run(words, target, bench.cache, **options), allowed=allowed)
-    if "stdout" in options:
-        os.close(options["stdout"])
-    found += commands.shortened(before)
-    found += commands.faults(*commands.run(words, out, bench.cache), allowed={0})
-    return found + bench.same(out, reference)
-
-
-def _closed_pipe(bench: Bench) -> tuple[dict, set[int]]:
-    reader, writer = os.pipe()
-    os.close(reader)
-    return {"stdout": writer}, {0}
-
-
-def _limit_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_FILE, SMALL_FILE))
-
-
-def _variables(**more: str) -> Callable[[Bench], tuple[dict, set[int]]]:
-    return lambda bench: ({"env": commands.environment(bench.cache, **more)}, {0})
-
-
-SURROUNDINGS: dict[str, Callable[[Bench], tuple[dict, set[int]]]] = {
-    "ascii": _variables(LC_ALL="C", PYTHONUTF8="0", PYTHONIOENCODING="ascii"),
-    "40 columns": _variables(COLUMNS="40"),
-    "closed pipe": _closed_pipe,
-    "full output": lambda bench: ({"stdout": os.open("/dev/full", os.O_WRONLY)}, {2}),
-    "read-only folder": lambda bench: ({}, {2}),
-    "full disk": lambda bench: ({"preexec_fn": _limit_files}, {0, 2}),
-}
-
-
 def _seconds(words: tuple[str, ...], name: str, bench: Bench) -> float:
     """How long a command takes from nothing, with its programs in the cache."""
     path = bench.folder / f"seconds {name}"
@@ -173,7 +130,6 @@ def _seconds(words: tuple[str, ...], name: str, bench: Bench) -> float:
 def kinds() -> dict[str, Iterator[Trial]]:
     """Trials of each kind, in turn, without end but for those of which there are only so many."""
     noise, report = commands.COMMANDS["noise"], commands.COMMANDS["report"]
-    surroundings = [(name, kind) for kind in SURROUNDINGS for name in commands.COMMANDS]
     races = [(kind, writers) for kind in WRITERS for writers in (2, 3)]
     return {
         "kills of noise, two each": _repeat([partial(kill, noise, "noise")]),
@@ -181,7 +137,6 @@ def kinds() -> dict[str, Iterator[Trial]]:
         "ends at a write": _at_every_write(),
         "writer races": _repeat([partial(race, *one) for one in races]),
         "damages": _repeat([partial(damage, name) for name in DAMAGES]),
-        "surroundings": iter([partial(surround, *one) for one in surroundings]),
     }
 
 

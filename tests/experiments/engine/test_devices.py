@@ -12,9 +12,11 @@ from pgeom.frontend.errors import UsageError
 
 @pytest.fixture(autouse=True)
 def settings_of_the_tests(monkeypatch):
-    monkeypatch.setattr(environment, "fix_numbers", lambda x64: None)
     monkeypatch.setattr(environment, "use_cache", lambda min_seconds: None)
     monkeypatch.setenv("XLA_FLAGS", "--xla_of_the_user")
+    precision = jax.config.values["jax_enable_x64"]
+    yield
+    jax.config.update("jax_enable_x64", precision)
 
 
 def test_devices_that_are_there_are_kept():
@@ -22,13 +24,6 @@ def test_devices_that_are_there_are_kept():
     assert prepare_devices(None) == available
     assert prepare_devices(1) == 1
     assert os.environ["XLA_FLAGS"] == f"--xla_of_the_user {ONE_THREAD}"
-
-
-def test_flags_in_a_file_are_kept(tmp_path, monkeypatch):
-    (tmp_path / "flags").write_text("--xla_one\n\n--xla_two=2\n")
-    monkeypatch.setenv("XLA_FLAGS", str(tmp_path / "flags"))
-    prepare_devices(None)
-    assert os.environ["XLA_FLAGS"].split() == ["--xla_one", "--xla_two=2", ONE_THREAD]
 
 
 @pytest.mark.parametrize(("devices", "bound"), [(0, "at least 1"), (4096, "at most 2, all there")])

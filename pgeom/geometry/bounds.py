@@ -14,24 +14,31 @@ from functools import singledispatch
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pgeom import edge
-from pgeom.geometry import log_cosh
-from pgeom.geometry.closed_forms import Combination, parts
+from pgeom.compilation import quick_jit
+from pgeom.geometry import log_cosh, sampling, simplex
+from pgeom.geometry.any_generator import vertex_values
+from pgeom.geometry.closed_forms import Combination, as_pytree, parts
 from pgeom.geometry.envelopes import Envelope, ridge_range
 from pgeom.geometry.findings import find
 from pgeom.geometry.generators import Hyperbolic, Quadratic, SquaredNorm
 from pgeom.types import Generator, Number
 
+STARTS = 40_000  # classes × random points from which the largest loss is looked for
+ASCENTS, ASCENT_STEPS = 24, 32
+FLOORS = (0.0, 1e-100, 1e-200, 1e-300)  # of probabilities on the boundary and close to it
 SHARP_GRADIENT = 8 * math.sqrt(2) / 27  # attained at K = 2, A = I, p_y = 1/3
 
 
 class Bound(NamedTuple):
     """An upper bound as in the paper, a sharper one, and how it was obtained.
 
-    `how` is 'exact' (the sharper one is attained), 'closed form' (a true bound) or 'searched'
-    (from the extremes found by a search: the true bound may be larger).
+    `how` is 'exact' (the sharper one is attained), 'closed form' (a true bound) or 'searched': the
+    largest value that a search found, or a bound from the largest curvature that it found. The
+    true one may be larger.
     """
 
     paper: float
@@ -42,13 +49,15 @@ class Bound(NamedTuple):
 def loss_range(F: Generator, K: int) -> Bound:
     """The largest value of ℓ_F: the paper's M, and sharper, Props. (capm, hpg).
 
-    For any F it is M_T, because ½‖e_y − p‖² ≤ 1 and e_y − p is tangent; infinite if the curvature
-    is, at the vertices or at a kink.
+    Where no formula is known, the sharper one is the largest loss that a search found; infinite if
+    the loss grows without end where a probability vanishes, as cross-entropy does. The paper's is
+    infinite if the curvature is, at the vertices or at a kink.
     """
     envelope = _convex_envelope(F, K)
-    if (known := _known_range(F, envelope)) is None:
-        return Bound(envelope.M, envelope.M_tangent, envelope.how)
-    return Bound(envelope.M, known.sharp, known.how)
+    if (known := _known_range(F, envelope)) is not None:
+        return Bound(envelope.M, known.sharp, known.how)
+    with jax.enable_x64(True):
+        return Bound(envelope.M, _largest_loss(as_pytree(F), K), "searched")
 
 
 def logit_gradient(F: Generator, K: int, *, temperature: Number = 1.0) -> Bound:
@@ -90,6 +99,72 @@ def _convex_envelope(F: Generator, K: int) -> Envelope:
         f"F must be convex for a bound to hold, got D_F(η, p) = {witness.divergence:.6g} "
         f"at η = {eta}, p = {p}"
     )
+
+
+def _largest_loss(F: Generator, K: int) -> float:
+    """The largest ℓ(p, y) that a search finds, or infinity.
+
+    The loss of a convex F grows along every ray from e_y, so that it is largest where p_y = 0.
+    """
+    rng = np.random.default_rng(8)
+    many = sampling.many_points(K, rng)
+    others = many[:: max(1, len(many) * K // STARTS)]
+    others[np.arange(len(others)), rng.integers(K, size=len(others))] = 0.0
+    others = others[others.sum(axis=1) > 0]
+    vertices = np.eye(K)[:4096]
+    midpoints = 0.5 * (vertices + np.roll(vertices, 1, axis=0))
+    starts = np.concatenate([vertices, midpoints, others / others.sum(axis=1, keepdims=True)])
+    return float(_climb_losses(F, starts))
+
+
+@quick_jit
+def _climb_losses(F, starts):
+    """The largest limit of a loss at the starts, and at the ends of ascents from the best."""
+    K, batch = starts.shape[1], max(1, sampling.NUMBERS // (64 * starts.shape[1]))
+    at_vertices = vertex_values(F, K, starts.dtype)
+
+    def losses(p):
+        value, slope = jax.value_and_grad(F)(p)
+        return at_vertices - value + jnp.sum(slope * p) - slope
+
+    def largest(p, floor):
+        return jnp.max(losses(jnp.maximum(p, floor)))
+
+    def onward(p, label, length):
+        there = sampling.inward(p)
+        away = there - simplex.vertex(label, K, p.dtype)
+        slope = jax.jvp(jax.grad(F), (there,), (away,))[1]
+        slope = jnp.where(jnp.all(jnp.isfinite(slope)), slope - jnp.mean(slope), 0.0)
+        norm = jnp.linalg.norm(slope)
+        moved = p + length * slope / jnp.where(norm > 0, norm, 1.0)
+        return simplex.project(jnp.where(jnp.arange(K) == label, -K, moved))
+
+    def step(p, length):
+        return jax.vmap(onward, (0, 0, None))(p, label, length), None
+
+    inside = jax.lax.map(lambda p: losses(sampling.inward(p)), starts, batch_size=batch)
+    _, chosen = jax.lax.top_k(jnp.max(inside, axis=1), min(ASCENTS, len(starts)))
+    label = jnp.argmax(inside[chosen], axis=1)
+    lengths = 0.1 * 0.001 ** (jnp.arange(ASCENT_STEPS) / ASCENT_STEPS)
+    ends, _ = jax.lax.scan(step, starts[chosen], lengths)
+
+    def limit(p):
+        return _limit(jax.vmap(largest, (None, 0))(p, jnp.asarray(FLOORS)))
+
+    return jnp.max(jax.lax.map(limit, jnp.concatenate([starts, ends]), batch_size=batch))
+
+
+def _limit(losses):
+    """The loss on the boundary, of those on it and at decreasing distances from it.
+
+    Where a slope is infinite the definition has no number, and the loss may have a limit, as for
+    Σp^1.5 written √p³, or none. A loss whose growth does not slow down has none.
+    """
+    there, first, second, third = losses
+    growth = second - first, third - second
+    endless = (growth[1] > 0.5 * growth[0]) & (growth[1] > 1e-6 * jnp.abs(third))
+    inside = jnp.where(endless | ~jnp.isfinite(third), jnp.inf, third)
+    return jnp.where(jnp.isfinite(there) & ~endless, jnp.maximum(there, 0.0), inside)
 
 
 @singledispatch

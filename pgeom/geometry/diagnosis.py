@@ -73,7 +73,8 @@ class Diagnosis:
       witness: see `GeneratorReport`.
       rounding: a bound on the rounding error of the witness's divergence.
       envelope: the curvature envelope.
-      loss_range, logit_gradient: bounds; None if F is not known to be convex.
+      loss_range, logit_gradient: the largest loss and norm of a logit gradient, or bounds on them:
+        see `Bound`; None if F is not known to be convex.
       float32: the error of the float32 score, None if there is no score to compare.
       resolution: dents and ridges narrower than this may have been missed; None if none can be.
       how: how the answers were obtained.

@@ -29,7 +29,7 @@ def table(diagnosis: "Diagnosis") -> str:
         *_witness(diagnosis),
         ("curvature", _interval(diagnosis.envelope.m, diagnosis.envelope.M)),
         ("  on the simplex", _interval(diagnosis.envelope.m_tangent, diagnosis.envelope.M_tangent)),
-        ("loss at most", _bound(diagnosis.loss_range)),
+        _largest_loss(diagnosis.loss_range),
         ("logit gradient at most", _bound(diagnosis.logit_gradient)),
         ("float32 score", _float32(diagnosis)),
         ("known how", diagnosis.how),
@@ -97,12 +97,27 @@ def _interval(low: float, high: float) -> str:
     return f"{low:.6g} ≤ λ(H) ≤ {high:.6g}"
 
 
+def _largest_loss(bound: Bound | None) -> tuple[str, str]:
+    """A bound where a formula gives one, and otherwise the largest loss that was found."""
+    if bound is None or bound.how != "searched":
+        return "loss at most", _bound(bound)
+    if not np.isfinite(bound.sharp):
+        return "largest loss", "none: it grows without end where a probability vanishes"
+    return "largest loss found", f"{bound.sharp:.6g} (searched); {_paper(bound)}"
+
+
 def _bound(bound: Bound | None) -> str:
     if bound is None:
         return "no bound: F is not known to be convex"
     if not np.isfinite(bound.sharp):
         return "no bound: the curvature is not bounded"
-    return f"{bound.sharp:.6g} ({bound.how}); by the paper's bound {bound.paper:.6g}"
+    return f"{bound.sharp:.6g} ({bound.how}); {_paper(bound)}"
+
+
+def _paper(bound: Bound) -> str:
+    if not np.isfinite(bound.paper):
+        return "the paper has no bound, as the curvature has none"
+    return f"by the paper's bound {bound.paper:.6g}"
 
 
 def _float32(diagnosis: "Diagnosis") -> str:

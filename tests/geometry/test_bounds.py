@@ -7,6 +7,7 @@ import pytest
 
 import pgeom
 from pgeom.geometry import bounds, curvature
+from pgeom.geometry.closed_forms import as_pytree
 from pgeom.geometry.generators import hyperbolic, quadratic
 
 
@@ -59,8 +60,8 @@ def test_the_hyperbolic_range(hyperbolic_case):
     )
 
 
-def test_the_range_holds_off_the_vertices():
-    """The sharp-ridge case of theory.md, 1.4: the supremum is inside a face."""
+def off_vertex():
+    """A sharp ridge whose loss is largest inside a face, and the largest of it at many points."""
     F = hyperbolic(
         lam=0.0010676549635252042,
         a=np.array([0.31845323, 0.73799637, 0.3939093]),
@@ -81,6 +82,11 @@ def test_the_range_holds_off_the_vertices():
         float(np.max(score(jnp.asarray(face, jnp.float32), jnp.full(201, y))))
         for y, face in enumerate(faces)
     )
+    return F, largest
+
+
+def test_the_range_holds_off_the_vertices():
+    F, largest = off_vertex()
     assert largest > 1.05 * np.max(every_pair(F, 3))
     assert largest <= bounds.loss_range(F, 3).sharp * (1 + 1e-6)
 
@@ -149,8 +155,64 @@ def test_quadratics_have_a_constant_hessian_and_others_no_known_bound():
         bounds.hessian_lipschitz(pgeom.generators.spherical, 3)
 
 
-def test_any_function_has_a_searched_range():
-    actual = bounds.loss_range(lambda p: jnp.sum(p**3), 3)
+def penalised(p):
+    return jnp.sum(p**2) + (1 - 1 / p.size) * jnp.max(p)
+
+
+def logsumexp_range(K):
+    """Of logsumexp(5p): F(e_y) − F(p) + ⟨∇F(p), p⟩ at the p = (t, (1 − t)/(K − 2), …, 0)."""
+    t = np.linspace(1 / (K - 1), 1, 100_001)
+    a, b = np.exp(5 * t), np.exp(5 * (1 - t) / max(K - 2, 1))
+    total = a + (K - 2) * b + 1
+    slope = 5 * (t * a + (1 - t) * b) / total
+    return np.max(np.log(np.exp(5) + K - 1) - np.log(total) + slope - 5 / total)
+
+
+# by class count, the largest loss by hand: at another vertex, but for logsumexp
+LARGEST = {
+    "Σp^1.5": (lambda p: jnp.sum(p**1.5), lambda K: 1.5),
+    "Σ√p³": (lambda p: jnp.sum(jnp.sqrt(p) ** 3), lambda K: 1.5),
+    "Σp³": (lambda p: jnp.sum(p**3), lambda K: 3.0),
+    "Σp^1.1": (lambda p: jnp.sum(p**1.1), lambda K: 1.1),
+    "logsumexp(5p)": (lambda p: jax.nn.logsumexp(5 * p), logsumexp_range),
+    "norm": (lambda p: jnp.linalg.norm(p), lambda K: 1.0),
+    "spherical": (pgeom.generators.spherical, lambda K: 1.0),
+    "maximum": (jnp.max, lambda K: 1.0),
+    "penalised": (penalised, lambda K: 3 - 1 / K),
+    "one class": (lambda p: 3 * p[0] ** 2 + 0.1 * jnp.sum(p**2), lambda K: 3.2),
+    "tsallis": (pgeom.generators.tsallis(1.2), lambda K: 6.0),
+    "clipped": (lambda p: p @ jnp.log(jnp.maximum(p, 1e-12)), lambda K: 12 * np.log(10) + 1),
+    "entropy": (lambda p: jnp.sum(jax.scipy.special.xlogy(p, p)), lambda K: np.inf),
+    "entropy, NaN at 0": (lambda p: jnp.sum(p * jnp.log(p)), lambda K: np.inf),
+    "root": (lambda p: -jnp.sum(jnp.sqrt(p)), lambda K: np.inf),
+    "Rényi": (lambda p: -2 * jnp.log(jnp.sum(jnp.sqrt(p))), lambda K: np.inf),
+    "mix": (lambda p: p @ p + jnp.sum(jax.scipy.special.xlogy(p, p)), lambda K: np.inf),
+}
+
+
+@pytest.mark.parametrize("K", [3, 10])
+@pytest.mark.parametrize("name", LARGEST)
+def test_the_largest_loss_of_any_function_is_found(name, K):
+    F, expected = LARGEST[name]
+    with jax.enable_x64(True):
+        largest = bounds._largest_loss(as_pytree(F), K)
+    np.testing.assert_allclose(largest, expected(K), rtol=1e-6)
+
+
+def test_what_was_found_is_named_as_what_it_is():
+    cubic, root, power = (LARGEST[name][0] for name in ("Σp³", "root", "Σp^1.5"))
+    actual = bounds.loss_range(cubic, 3)
     assert actual.how == "searched"
-    np.testing.assert_allclose(actual[:2], [6.0, 4.0], rtol=1e-3)
-    assert np.max(every_pair(lambda p: jnp.sum(p**3), 3)) <= actual.sharp
+    np.testing.assert_allclose(actual[:2], [6.0, 3.0], rtol=1e-3)
+    said = {F: str(pgeom.diagnose(F, 3)) for F in (cubic, root, power)}
+    assert "largest loss found      3 (searched); by the paper's bound 6" in said[cubic]
+    assert "largest loss            none: it grows without end where a prob" in said[root]
+    assert "largest loss found      1.5 (searched); the paper has no bound" in said[power]
+
+
+def test_a_range_inside_a_face_is_found():
+    """The function of `test_the_range_holds_off_the_vertices`, as one that nothing is known of."""
+    given, largest = off_vertex()
+    with jax.enable_x64(True):
+        found = bounds._largest_loss(as_pytree(lambda p: given(p)), 3)
+    assert largest * (1 - 1e-5) <= found <= largest * (1 + 1e-3)

@@ -164,7 +164,7 @@ def test_the_views_agree_and_nothing_is_contradictory(diagnosed):
         assert limits.m_tangent >= 0
         assert pgeom.bounds.loss_range(F, 3) == actual.loss_range
         assert pgeom.bounds.logit_gradient(F, 3) == actual.logit_gradient
-        assert 0 <= actual.loss_range.sharp <= actual.loss_range.paper
+        assert 0 <= actual.loss_range.sharp <= actual.loss_range.paper * (1 + 1e-12)
         assert 0 <= actual.logit_gradient.sharp <= actual.logit_gradient.paper
     else:
         assert limits.m_tangent < 0
@@ -201,7 +201,7 @@ def test_the_envelope_of_a_narrow_ridge_is_its_top():
 
 
 def test_bounds_hold_where_they_were_wrong():
-    assert pgeom.bounds.loss_range(jnp.max, 3).sharp == np.inf  # the loss is 1, not 0
+    assert pgeom.bounds.loss_range(jnp.max, 3)[:2] == (np.inf, 1.0)  # the curvature is 0
     with pytest.raises(ValueError, match="F must be convex"):
         pgeom.bounds.logit_gradient(lambda p: -squares(p), 3)
     matrix = G.quadratic(jnp.diag(jnp.array([1.0, 3.0, 2.0])))

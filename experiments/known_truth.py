@@ -23,8 +23,14 @@ from pgeom.training.settings import PAPER
 
 SIZES = (250, 1000, 4000, 16000)
 REGIMES = ("clean", "symmetric-40")
+EPOCHS, BATCH_SIZE = 40, 256  # of the largest sample
 DEFAULTS = Options(
-    seeds=("20",), epochs=40, batch_size=256, learning_rate=0.01, model="linear", stop_on="none"
+    seeds=("20",),
+    epochs=EPOCHS,
+    batch_size=BATCH_SIZE,
+    learning_rate=0.01,
+    model="linear",
+    stop_on="none",
 )
 HELD = catalogue.LOSSES["apms"].variant("apms_held", "APMS, β held", power=0.01)
 HELD = replace(HELD, look=None, proper=False)  # its penalty stays; a look of its own
@@ -80,7 +86,7 @@ def make_studies(
         for size in sorted(set(sizes))
     }
     _require_channels(next(iter(studies.values())))
-    epochs, batch = options.epochs or DEFAULTS.epochs, options.batch_size or DEFAULTS.batch_size
+    epochs, batch = options.epochs or EPOCHS, options.batch_size or BATCH_SIZE
     steps = {size: math.ceil(0.6 * size / batch) for size in studies}
     most = epochs * max(steps.values())
 

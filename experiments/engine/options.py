@@ -194,16 +194,17 @@ def choose_training(study: Study, options: Options) -> Study:
     converge, so that what is not asked for is chosen by the number of training examples: of the
     smallest regime, because all regimes of a study are trained alike.
     """
+    epochs, batch_size = options.epochs, options.batch_size
     base = replace(PROTOCOL, learning_rate=options.learning_rate, stop_on=options.stop_on)
-    sizes = {"epochs": options.epochs, "batch_size": options.batch_size}
-    given = {name: size for name, size in sizes.items() if size is not None}
     if study.sources is not None and study.sources.dataset["name"] in datasets.PAPER:
-        return replace(study, training=replace(base, **given))
+        epochs, batch_size = epochs or base.epochs, batch_size or base.batch_size
+        return replace(study, training=replace(base, epochs=epochs, batch_size=batch_size))
     thinned = (thinned_size(study.dataset, one, study.seeds[0]) for one in study.regimes)
     whole = len(split_rows(study.dataset, study.seeds[0])[0])
     examples = min((size for size in thinned if size is not None), default=whole)
-    training = fit_to_size(examples, base, **given)
-    chosen = [f"--{name.replace('_', '-')}" for name in sizes if name not in given]
+    training = fit_to_size(examples, base, epochs=epochs, batch_size=batch_size)
+    sizes = {"--epochs": epochs, "--batch-size": batch_size}
+    chosen = [option for option, size in sizes.items() if size is None]
     notes = (_describe_training(training, examples, chosen),) if chosen else ()
     return replace(study, training=training, notes=notes)
 

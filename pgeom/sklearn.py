@@ -47,8 +47,8 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
     Args:
       loss: a name of the catalogue, such as "ce", "brier" or "hpg"; a convex `F(p)`;
         a `loss(logits, labels)`; or a `LossSpec`.
-      match: whether to rescale an `F(p)` to the curvature that the Brier score has at uniform
-        probabilities, so that one learning rate suits both.
+      match: whether to rescale an `F(p)` to the curvature of the Brier score at uniform
+        probabilities, or at the vertices if it is less there, so that one learning rate suits both.
       model: "mlp", "linear", "cnn", a Flax module called as `module(x, train)`, or a function
         `(input_shape, classes) -> Model`.
       image_shape: of an example, such as `(8, 8)`, for models of images.

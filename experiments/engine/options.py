@@ -47,8 +47,8 @@ class Options:
     own_losses: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE:NAME…")] = ()
     """Functions loss(logits, labels) of your own, named in the same way. The file is run."""
     no_match: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Leave --generators as they are, instead of rescaling each to the curvature that the Brier
-    score has at uniform probabilities."""
+    """Leave --generators as they are, instead of rescaling each to the curvature of the Brier score
+    at uniform probabilities, or at the vertices if it is less there."""
     link: Link = "softmax"
     """From logits to probabilities, in training and in prediction: softmax, or for every loss of a
     generator (brier, capm, hpg, --generators) the canonical link of that generator."""

@@ -19,7 +19,9 @@ from pgeom.losses.own import (
 from pgeom.losses.spec import LossSpec
 
 GENERATORS, LOSSES = "--generators", "--own-losses"  # options
-MATCHED = "to the Brier score's curvature at uniform probabilities; --no-match leaves it as it is"
+MATCHED = (
+    "to the Brier score's curvature where training begins or ends; --no-match leaves it as it is"
+)
 MORE = "more by python -m proofs_numeric --generator"
 load_once = cache(load)  # a file is run once, however many studies of a command ask for it
 
@@ -30,7 +32,7 @@ def load_generators(sources: tuple[str, ...], K: int, *, match: bool) -> list[Lo
     Args:
       sources: as on the command line.
       K: the number of classes on which each must be convex.
-      match: whether to rescale each to the curvature of the Brier score at uniform probabilities.
+      match: whether to rescale each to the curvature of the Brier score: see `generator_loss`.
     """
     specs = []
     for source in sources:

@@ -24,7 +24,7 @@ from pgeom.geometry.any_generator import call
 from pgeom.geometry.bregman import bregman_score
 from pgeom.geometry.closed_forms import rescale
 from pgeom.geometry.convexity import Verdict
-from pgeom.geometry.curvature import central_curvature
+from pgeom.geometry.curvature import matching_curvature
 from pgeom.geometry.explanations import explain_convexity
 from pgeom.geometry.findings import glance_at_convexity
 from pgeom.geometry.indices import out_of_range
@@ -50,8 +50,8 @@ def generator_loss(
     Args:
       F: a convex function `F(p[K]) -> scalar`.
       name: what to call it everywhere.
-      mean_curvature: over the directions at uniform probabilities, to which F is rescaled; by
-        default that of Brier, so that learning rates compare. None leaves F as it is.
+      mean_curvature: over directions, to which F is rescaled, as `matching_curvature` measures it;
+        by default that of Brier, so that learning rates compare. None leaves F as it is.
     """
 
     def matched(stats: ClassStats, **constants: float | None) -> Generator:
@@ -130,16 +130,16 @@ def _count_arguments(function: Any) -> int | None:
 
 
 def matching_factor(F: Generator, K: int, *, target: float = MEAN_CURVATURE) -> float:
-    """What F is multiplied by for its curvature at uniform probabilities to be `target`.
+    """What F is multiplied by for its `matching_curvature` to be `target`.
 
     Of its mean over the simplex an estimate would do for smooth generators only: that of −Σ√p or
     of a Rényi entropy is infinite.
     """
-    return target / _central_curvature(F, K)
+    return target / _curvature(F, K)
 
 
-def _central_curvature(F: Generator, K: int) -> float:
-    """The curvature of F at uniform probabilities, computed once if F cannot change."""
+def _curvature(F: Generator, K: int) -> float:
+    """The curvature of F by which it is matched, computed once if F cannot change."""
     content = find_content(F)
     return _measure(F, K) if content is None else _remembered_curvature(Same(content, F), K)
 
@@ -150,9 +150,9 @@ def _remembered_curvature(same: Same, K: int) -> float:
 
 
 def _measure(F: Generator, K: int) -> float:
-    """The curvature of F at uniform probabilities as a constant, also while tracing."""
+    """The curvature of F by which it is matched, as a constant, also while tracing."""
     with jax.ensure_compile_time_eval(), jax.enable_x64(False):  # the same one in either precision
-        return float(jax.jit(lambda: central_curvature(F, K))())
+        return float(jax.jit(lambda: matching_curvature(F, K))())
 
 
 def require_generator(F: Callable, K: int, name: str) -> None:
@@ -205,7 +205,7 @@ def require_convex(F: Generator, K: int, name: str) -> Verdict:
 
 
 def require_curvature(F: Generator, K: int, name: str, *, option: str = "--no-match") -> None:
-    """Refuse a generator that no factor brings to a given curvature at uniform probabilities.
+    """Refuse a generator without a curvature at uniform probabilities that a factor can match.
 
     Args:
       F: a generator.
@@ -213,7 +213,7 @@ def require_curvature(F: Generator, K: int, name: str, *, option: str = "--no-ma
       name: what the refusal calls F.
       option: what the refusal says to give for F to be taken as it is.
     """
-    curvature = _central_curvature(F, K)
+    curvature = _curvature(F, K)
     if not 0 < curvature < math.inf:
         raise UsageError(
             f"{name} must have a positive, finite curvature at uniform probabilities to be matched "

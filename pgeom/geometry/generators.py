@@ -33,7 +33,13 @@ from pgeom.geometry.closed_forms import (
     rescale,
 )
 from pgeom.geometry.derivatives import sum_of_slopes
-from pgeom.geometry.softmax import cross_entropy, log_softmax, softmax
+from pgeom.geometry.softmax import (
+    cross_entropy,
+    log_softmax,
+    rule_log_softmax,
+    rule_softmax,
+    softmax,
+)
 from pgeom.geometry.structured import Hyperbolic, Quadratic, hyperbolic, quadratic
 from pgeom.geometry.tempered_exponential import tempered_log
 from pgeom.types import Numbers, Point
@@ -143,7 +149,12 @@ class Spherical(ClosedGenerator):
 
     @property
     def closed_forms(self) -> ClosedForms:
-        return ClosedForms(divergence=_sine_divergence, vertex_values=jnp.ones)
+        return ClosedForms(
+            divergence=_sine_divergence,
+            score_on_logits=_spherical_score,
+            divergence_on_logits=_sine_divergence_on_logits,
+            vertex_values=jnp.ones,
+        )
 
 
 @jax.custom_jvp
@@ -167,6 +178,33 @@ def _sine_divergence_jvp(primals, tangents):
     p_term = (p_dot, lambda dot: -jnp.sum(across * dot) / norm)
     q_term = (q_dot, lambda dot: jnp.sum((q / spherical(q) - p / norm) * dot))
     return out, sum_of_slopes(out, p_term, q_term)
+
+
+def _spherical_score(logits, label):
+    e_y = simplex.vertex(label, logits.shape[-1], logits.dtype)
+    return _sine_divergence_on_logits(e_y, logits)
+
+
+@jax.custom_jvp
+def _sine_divergence_on_logits(q, logits):
+    p = softmax(logits)
+    return _sine_divergence(q, p, simplex.displacement(q, p))
+
+
+@partial(_sine_divergence_on_logits.defjvp, symbolic_zeros=True)
+def _sine_divergence_on_logits_jvp(primals, tangents):
+    # By hand because H(p)p = 0, so that the slope is −p_k (H(p)q)_k = r_k Σ_j c_j − c_k with
+    # r = softmax(2z), the shares p_k²/‖p‖², and c = q√r; by the chain rule, a small p_k would
+    # multiply the rounding of far larger numbers.
+    (q, logits), (q_dot, logits_dot) = primals, tangents
+    out, half = _sine_divergence_on_logits(q, logits), jnp.exp(0.5 * rule_log_softmax(2 * logits))
+    r, cosines = rule_softmax(2 * logits), q * half
+
+    def slope_in_logits(dot):
+        return jnp.sum(simplex.move_dominant(r, r * jnp.sum(cosines) - cosines) * dot)
+
+    q_term = (q_dot, lambda dot: jnp.sum((q / spherical(q) - half) * dot))
+    return out, sum_of_slopes(out, (logits_dot, slope_in_logits), q_term)
 
 
 spherical = Spherical()

@@ -7,6 +7,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
@@ -103,6 +104,8 @@ class _Finder:
 
 def _whole(value: Any) -> np.ndarray | None:
     """A constant of integers or truth values, which may become an index."""
+    if isinstance(value, jax.core.Tracer):  # that F closes over
+        return None
     kind = getattr(value, "dtype", None)
     if kind is None:
         return np.asarray(value) if isinstance(value, (bool, int)) else None

@@ -65,7 +65,7 @@ def divergence(v: Float[Array, "*#shape"], h: Float[Array, "*#shape"]) -> Float[
     small, moderate = jnp.abs(kappa) < SMALL, kappa < LARGE
     k = jnp.where(small, kappa, 0.0)
     excess = _expm1_minus(k)
-    near = S * excess - _minus_log1p(S * (k + excess))
+    near = S * excess - minus_log1p(S * (k + excess))
     # where e^κ or, in derivatives, its square may overflow:
     # log(1 − S + S e^κ) = log(1 + e^c) + log(1 − S) with c = κ − 2|v|
     c = kappa - 2 * jnp.abs(v)
@@ -103,7 +103,7 @@ def _expm1_minus(x):
     return x**2 * _polynomial(x, [1 / math.factorial(k) for k in range(2, _last(x, 8, 14) + 1)])
 
 
-def _minus_log1p(x):
+def minus_log1p(x):
     """φ(x) = x − log(1 + x) for −0.2 < x < 0.33, by its series."""
     return x**2 * _polynomial(-x, [1 / k for k in range(2, _last(x, 14, 32) + 1)])
 

@@ -16,66 +16,167 @@ from pgeom.types import Label
 
 
 @jax.custom_jvp
-def log_odds_against(logits: Float[Array, " K"], label: Label) -> Float[Array, ""]:
+def sigmoid(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """σ(u) = 1/(1 + e^{−u}), elementwise."""
+    return jax.nn.sigmoid(u)
+
+
+@sigmoid.defjvp
+def _sigmoid_jvp(primals, tangents):
+    # By hand because JAX computes σ(1 − σ), where 1 − σ is all rounding for u ≫ 0.
+    (u,), (u_dot,) = primals, tangents
+    return sigmoid(u), sigmoid(u) * sigmoid(-u) * u_dot
+
+
+@jax.custom_jvp
+def softplus(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """log(1 + eᵘ), elementwise."""
+    return jax.nn.softplus(u)
+
+
+@softplus.defjvp
+def _softplus_jvp(primals, tangents):
+    # By hand because the second derivative is σ(u)σ(−u), as above.
+    (u,), (u_dot,) = primals, tangents
+    return softplus(u), sigmoid(u) * u_dot
+
+
+def centred(logits: Float[Array, "*batch K"]) -> Float[Array, "*batch K"]:
+    """The logits less the largest of them, on which no loss depends.
+
+    What multiplies them rounds relative to the gaps between them, not to what they have in common.
+    """
+    largest = jax.lax.stop_gradient(jnp.max(logits, axis=-1, keepdims=True))
+    return logits - jnp.where(jnp.isfinite(largest), largest, 0.0)
+
+
+@jax.custom_jvp
+def log_odds_against(
+    logits: Float[Array, " K"], label: Label, offsets: Float[Array, " K"] | None = None
+) -> Float[Array, ""]:
     """u = log(Σ_{j≠y} e^{z_j}) − z_y, the log-odds against the label.
 
     p_y = σ(−u), 1 − p_y = σ(u) and −log p_y = softplus(u), each accurate near p_y = 0 and p_y = 1
     alike; log_softmax is accurate only near 0. A logit of −∞ rules its class out.
+
+    Args:
+      logits: z.
+      label: y.
+      offsets: to be added to z, of which they need not be a small part to keep their digits.
     """
-    top, terms = _terms_of_others(logits, label)
+    top, terms = _terms_of_others(logits, label, offsets)
     # the difference of logits first, which loses nothing that they have in common
-    return top - simplex.pick(logits, label) + jnp.log(jnp.sum(terms))
+    ahead = top - simplex.pick(logits, label)
+    if offsets is not None:
+        ahead = ahead - offsets[label]
+    return ahead + jnp.log(jnp.sum(terms))
 
 
 @log_odds_against.defjvp
 def _log_odds_against_jvp(primals, tangents):
     # By hand because autodiff divides zero by zero where all other classes are ruled out.
-    (logits, label), (logits_dot, _) = primals, tangents
-    _, terms = _terms_of_others(logits, label)
+    (logits, label, offsets), (logits_dot, _, offsets_dot) = primals, tangents
+    shares = _shares_of_others(logits, label, offsets)
+    dot = logits_dot if offsets is None else logits_dot + offsets_dot
+    slope = jnp.sum(shares * dot) - simplex.pick(dot, label)
+    return log_odds_against(logits, label, offsets), slope
+
+
+@jax.custom_jvp
+def _shares_of_others(logits, label, offsets):
+    """p_j/(1 − p_y) for j ≠ y, and zero for y; zeros where all others are ruled out."""
+    _, terms = _terms_of_others(logits, label, offsets)
     total = jnp.sum(terms)
-    shares = terms / jnp.where(total > 0, total, 1.0)
-    slope = jnp.sum(shares * logits_dot) - simplex.pick(logits_dot, label)
-    return log_odds_against(logits, label), slope
+    return terms / jnp.where(total > 0, total, 1.0)
 
 
-def _terms_of_others(logits, label):
+@_shares_of_others.defjvp
+def _shares_of_others_jvp(primals, tangents):
+    # By hand for the same reason as `softmax`.
+    (logits, label, offsets), (logits_dot, _, offsets_dot) = primals, tangents
+    shares = _shares_of_others(logits, label, offsets)
+    dot = logits_dot if offsets is None else logits_dot + offsets_dot
+    return shares, _change(shares, shares, _gaps(shares, dot))
+
+
+def _terms_of_others(logits, label, offsets):
     """z_m, the largest logit of the other classes, and e^{z_j − z_m} for each of them."""
-    others = jnp.where(jnp.arange(logits.shape[-1]) == label, -jnp.inf, logits)
+    mine = jnp.arange(logits.shape[-1]) == label
+    others = jnp.where(mine, -jnp.inf, logits if offsets is None else logits + offsets)
     top = jax.lax.stop_gradient(jnp.max(others))
     top = jnp.where(top > -jnp.inf, top, 0.0)
+    if offsets is not None:
+        others = jnp.where(mine, -jnp.inf, (logits - top) + offsets)
+        return top, jnp.exp(others)
     return top, jnp.exp(others - top)
 
 
-def cross_entropy(logits: Float[Array, " K"], label: Label) -> Float[Array, ""]:
-    """−log softmax(z)_y, without rounding p_y to zero or one."""
-    return jax.nn.softplus(log_odds_against(logits, label))
+@jax.custom_jvp
+def cross_entropy(
+    logits: Float[Array, " K"], label: Label, offsets: Float[Array, " K"] | None = None
+) -> Float[Array, ""]:
+    """−log softmax(z + offsets)_y, without rounding p_y to zero or one."""
+    return softplus(log_odds_against(logits, label, offsets))
+
+
+@cross_entropy.defjvp
+def _cross_entropy_jvp(primals, tangents):
+    # By hand because in second derivatives the parts of p_y and of the shares of others cancel.
+    (logits, label, offsets), (logits_dot, _, offsets_dot) = primals, tangents
+    dot = logits_dot if offsets is None else logits_dot + offsets_dot
+    slope = jnp.sum(_residual(logits, label, offsets) * dot)
+    return cross_entropy(logits, label, offsets), slope
+
+
+@jax.custom_jvp
+def _residual(logits, label, offsets):
+    """p − e_y, with −(1 − p_y) as the sum of the others."""
+    mine = jnp.arange(logits.shape[-1]) == label
+    rest = sigmoid(log_odds_against(logits, label, offsets))
+    return rest * jnp.where(mine, -1.0, _shares_of_others(logits, label, offsets))
+
+
+@_residual.defjvp
+def _residual_jvp(primals, tangents):
+    # By hand for the same reason as `softmax`.
+    (logits, label, offsets), (logits_dot, _, offsets_dot) = primals, tangents
+    dot = logits_dot if offsets is None else logits_dot + offsets_dot
+    p = rule_softmax(logits if offsets is None else centred(logits) + offsets)
+    return _residual(logits, label, offsets), _change(p, p, _gaps(p, dot))
 
 
 @jax.custom_jvp
 def expected_cross_entropy(logits: Float[Array, " K"], eta: Float[Array, " K"]) -> Float[Array, ""]:
-    """Σ_k η_k (−log softmax(z)_k), without rounding any p_k to zero or one.
+    """Σ_k η_k (−log softmax(z)_k) of any weights η ≥ 0, without rounding any p_k to zero or one.
 
     With m the largest logit it is Σ_k η_k (z_m − z_k) + log(1 + Σ_{j≠m} e^{z_j − z_m}): no term is
     negative, and a class of weight zero may have a logit of −∞.
     """
     largest = jnp.max(logits)
     behind = jnp.where(eta > 0, largest - logits, 0.0)
-    others = jnp.sum(jnp.where(simplex.argmax_mask(logits), 0.0, jnp.exp(logits - largest)))
-    return jnp.sum(eta * behind) + jnp.sum(eta) * jnp.log1p(others)
+    return jnp.sum(eta * behind) + jnp.sum(eta) * _log_sum_below(logits, largest)
+
+
+def _log_sum_below(logits, largest):
+    """log Σ_k e^{z_k − z_m} with m the largest logit, which is not rounded to zero."""
+    below = jnp.where(logits < largest, jnp.exp(logits - largest), 0.0)
+    ties = jnp.sum(jnp.where(logits == largest, 1.0, 0.0)) - 1
+    return jnp.log1p(jnp.sum(below) + ties)
 
 
 @expected_cross_entropy.defjvp
 def _expected_cross_entropy_jvp(primals, tangents):
-    # By hand because autodiff rounds the slope p − η close to a vertex.
+    # By hand because autodiff rounds the slope p Ση − η close to a vertex.
     (logits, eta), (logits_dot, eta_dot) = primals, tangents
-    slope = -simplex.displacement(eta, softmax(logits))
+    p = rule_softmax(logits)
+    slope = simplex.move_dominant(p, jnp.sum(eta) * p - eta)
     out_dot = jnp.sum(slope * logits_dot) - jnp.sum(log_softmax(logits) * eta_dot)
     return expected_cross_entropy(logits, eta), out_dot
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def softmax(logits: Float[Array, " K"], floored: bool = False) -> Float[Array, " K"]:
-    """softmax(z), with a derivative that is accurate close to a vertex.
+    """softmax(z), with derivatives that are accurate close to a vertex.
 
     Args:
       logits: z.
@@ -91,23 +192,71 @@ def _softmax_jvp(floored, primals, tangents):
     # by a difference that loses every digit. Moving the entry close to one by minus the sum of the
     # others subtracts that class's component first, and exactly.
     (logits,), (logits_dot,) = primals, tangents
-    p = softmax(logits, floored)
-    inside = jnp.where(logits > -jnp.inf, simplex.interior(p), 0.0) if floored else p
-    return p, simplex.move_dominant(p, inside * (logits_dot - jnp.sum(p * logits_dot)))
+    p = rule_softmax(logits, floored)
+    return p, _change(p, _inside(p, logits, floored), logits_dot)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def rule_softmax(logits, floored=False):
+    """softmax(z), for use in rules of first derivatives, such as its own."""
+    return jax.nn.softmax(logits)
+
+
+@rule_softmax.defjvp
+def _softmax_again_jvp(floored, primals, tangents):
+    # As above. Besides, the tangents are reduced to gaps first: the change of a small p_k, which is
+    # p_k Σ_j p_j (ż_k − ż_j), may be far below the rounding of ż. Gradients alone do not need that,
+    # and would have one more sum to compute: hence the two functions.
+    (logits,), (logits_dot,) = primals, tangents
+    p = rule_softmax(logits, floored)
+    return p, _change(p, _inside(p, logits, floored), _gaps(p, logits_dot))
+
+
+def _inside(p, logits, floored):
+    return jnp.where(logits > -jnp.inf, simplex.interior(p), 0.0) if floored else p
+
+
+def _change(p, scale, logits_dot):
+    """scale_k Σ_j p_j (ż_k − ż_j): for scale = p, the change of p = softmax(z)."""
+    return simplex.move_dominant(p, scale * (logits_dot - jnp.sum(p * logits_dot)))
+
+
+def _gaps(p, values):
+    """The differences to the value of the class with p > ½, if there is one."""
+    return values - jnp.sum(jnp.where(p > 0.5, values, 0.0))
 
 
 @jax.custom_jvp
 def log_softmax(logits: Float[Array, " K"]) -> Float[Array, " K"]:
-    """log softmax(z), with a derivative that is accurate close to a vertex."""
-    return jax.nn.log_softmax(logits)
+    """log softmax(z), accurate close to a vertex, and so is its derivative."""
+    return rule_log_softmax(logits)
 
 
 @log_softmax.defjvp
 def _log_softmax_jvp(primals, tangents):
     # By hand for the same reason as `softmax`.
     (logits,), (logits_dot,) = primals, tangents
-    p = softmax(logits)
+    return rule_log_softmax(logits), _log_change(logits, logits_dot)
+
+
+@jax.custom_jvp
+def rule_log_softmax(logits):
+    """log softmax(z), for use in rules of first derivatives, such as its own."""
+    largest = jnp.max(logits)
+    return logits - largest - _log_sum_below(logits, largest)
+
+
+@rule_log_softmax.defjvp
+def _log_softmax_again_jvp(primals, tangents):
+    # By hand for the same reason as `rule_softmax`.
+    (logits,), (logits_dot,) = primals, tangents
+    return rule_log_softmax(logits), _log_change(logits, _gaps(rule_softmax(logits), logits_dot))
+
+
+def _log_change(logits, logits_dot):
+    """The change of log softmax(z)."""
+    p = rule_softmax(logits)
     slope = jnp.where(logits > -jnp.inf, logits_dot - jnp.sum(p * logits_dot), 0.0)
     dominant = p > 0.5
     moved = simplex.move_dominant(p, p * slope) / jnp.where(dominant, p, 1.0)
-    return log_softmax(logits), jnp.where(dominant, moved, slope)
+    return jnp.where(dominant, moved, slope)

@@ -7,13 +7,14 @@ Array(0.6931472, dtype=float32)
 
 import jax
 import jax.numpy as jnp
-from jax.nn import softplus
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry import softmax
-from pgeom.geometry.softmax import log_odds_against
+from pgeom.geometry.log_cosh import minus_log1p
+from pgeom.geometry.simplex import vertex
+from pgeom.geometry.softmax import expected_cross_entropy, log_odds_against, sigmoid, softplus
 from pgeom.types import Labels, Vectors
 
 
@@ -51,8 +52,9 @@ def label_smoothing(
     _check_fraction("epsilon", epsilon)
 
     def example(logits, label):
-        likelihood = softplus(log_odds_against(logits, label))
-        return (1 - epsilon) * likelihood - epsilon * jnp.mean(jax.nn.log_softmax(logits))
+        K = logits.shape[-1]
+        smoothed = (1 - epsilon) * vertex(label, K, logits.dtype) + epsilon / K
+        return expected_cross_entropy(logits, smoothed)
 
     return edge.lift_examples(example)(logits, labels)
 
@@ -96,9 +98,40 @@ def poly1(logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 1.0) -> Float
 
     def example(logits, label):
         u = log_odds_against(logits, label)
-        return softplus(u) + epsilon * jnp.exp(-softplus(-u))
+        return _poly1(u, jnp.asarray(epsilon, u.dtype))
 
     return edge.lift_examples(example)(logits, labels)
+
+
+@jax.custom_jvp
+def _poly1(u, epsilon):
+    """softplus(u) + ε σ(u), as the sum of softplus(u) − σ(u) ≥ 0 and (1 + ε) σ(u)."""
+    rest = sigmoid(u)  # 1 − p_y
+    small = rest < 0.2
+    near = minus_log1p(-jnp.where(small, rest, 0.0))
+    return jnp.where(small, near, softplus(u) - rest) + (1 + epsilon) * rest
+
+
+@_poly1.defjvp
+def _poly1_jvp(primals, tangents):
+    # By hand because autodiff cancels where p_y is close to one if ε is close to −1, and where p_y
+    # is close to zero if ε is close to 1.
+    (u, epsilon), (u_dot, epsilon_dot) = primals, tangents
+    slope = _poly1_slope(u, epsilon)
+    return _poly1(u, epsilon), slope * u_dot + sigmoid(u) * epsilon_dot
+
+
+@jax.custom_jvp
+def _poly1_slope(u, epsilon):
+    return sigmoid(u) * (sigmoid(u) + (1 + epsilon) * sigmoid(-u))
+
+
+@_poly1_slope.defjvp
+def _poly1_slope_jvp(primals, tangents):
+    (u, epsilon), (u_dot, epsilon_dot) = primals, tangents
+    p, rest = sigmoid(-u), sigmoid(u)
+    curvature = (1 - epsilon) * rest + (1 + epsilon) * p
+    return _poly1_slope(u, epsilon), p * rest * (curvature * u_dot + epsilon_dot)
 
 
 def _check_fraction(name: str, value: ArrayLike) -> None:

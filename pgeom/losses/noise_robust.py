@@ -8,13 +8,17 @@ Array(1., dtype=float32)
 """
 
 import jax
-import jax.numpy as jnp
-from jax.nn import softplus
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from pgeom import edge
-from pgeom.geometry.softmax import log_odds_against
+from pgeom.geometry.simplex import vertex
+from pgeom.geometry.softmax import (
+    expected_cross_entropy,
+    log_odds_against,
+    sigmoid,
+    softplus,
+)
 from pgeom.geometry.tempered_exponential import expm1
 from pgeom.types import Labels, Vectors
 
@@ -35,7 +39,7 @@ def mean_absolute_error(
     edge.check_positive("scale", scale)
 
     def example(logits, label):
-        return scale * complement(log_odds_against(logits, label))
+        return scale * sigmoid(log_odds_against(logits, label))
 
     return edge.lift_examples(example)(logits, labels)
 
@@ -89,7 +93,7 @@ def symmetric_cross_entropy(
 
     def example(logits, label):
         u = log_odds_against(logits, label)
-        return alpha * softplus(u) - beta * A * complement(u)
+        return alpha * softplus(u) - beta * A * sigmoid(u)
 
     return edge.lift_examples(example)(logits, labels)
 
@@ -113,12 +117,21 @@ def active_passive(
 
     def example(logits, label):
         u = log_odds_against(logits, label)
-        normalised = softplus(u) / -jnp.sum(jax.nn.log_softmax(logits))
-        return alpha * normalised + beta * complement(u)
+        others = expected_cross_entropy(logits, 1 - vertex(label, logits.shape[-1], logits.dtype))
+        return alpha * _fraction(softplus(u), others) + beta * sigmoid(u)
 
     return edge.lift_examples(example)(logits, labels)
 
 
-def complement(u: Float[Array, ""]) -> Float[Array, ""]:
-    """1 − p_y = σ(u) as exp(−softplus(−u)), whose derivative σ(u)(1 − σ(u)) is accurate."""
-    return jnp.exp(-softplus(-u))
+@jax.custom_jvp
+def _fraction(part: Float[Array, ""], rest: Float[Array, ""]) -> Float[Array, ""]:
+    """part/(part + rest) of two nonnegative numbers."""
+    return part / (part + rest)
+
+
+@_fraction.defjvp
+def _fraction_jvp(primals, tangents):
+    # By hand because the two terms of the quotient rule cancel where the rest is small.
+    (part, rest), (part_dot, rest_dot) = primals, tangents
+    change = _fraction(rest, part) * part_dot - _fraction(part, rest) * rest_dot
+    return _fraction(part, rest), change / (part + rest)

@@ -11,8 +11,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from pgeom import edge
-from pgeom.geometry.simplex import pick, vertex
-from pgeom.losses.likelihood import cross_entropy
+from pgeom.geometry.simplex import pick
+from pgeom.geometry.softmax import cross_entropy
 from pgeom.types import Labels, Numbers, Vectors
 
 
@@ -108,8 +108,8 @@ def ldam(
     margins = max_margin * (jnp.min(counts) / counts) ** 0.25
 
     def example(logits, label):
-        moved = logits - margins * vertex(label, logits.shape[-1], logits.dtype)
-        return cross_entropy(scale * moved, label)
+        mine = jnp.arange(logits.shape[-1]) == label
+        return cross_entropy(scale * logits, label, jnp.where(mine, -scale * margins, 0.0))
 
     return edge.lift_examples(example)(logits, labels)
 
@@ -126,4 +126,4 @@ def _counts(class_counts: Numbers, logits: Vectors) -> Float[Array, " K"]:
 
 
 def _shifted(logits, labels, shift):
-    return edge.lift_examples(lambda z, y: cross_entropy(z + shift, y))(logits, labels)
+    return edge.lift_examples(lambda z, y: cross_entropy(z, y, shift))(logits, labels)

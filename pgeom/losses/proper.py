@@ -19,7 +19,7 @@ from pgeom import edge
 from pgeom.geometry import margin
 from pgeom.geometry.bregman import BregmanScore, bregman_score
 from pgeom.geometry.generators import hyperbolic, quadratic, squared_norm
-from pgeom.geometry.softmax import softmax
+from pgeom.geometry.softmax import centred, softmax
 from pgeom.types import Generator, Labels, Loss, Numbers, Score, Vectors
 
 
@@ -44,8 +44,10 @@ def on_logits(score: Score, temperature: ArrayLike = 1.0) -> Loss:
         label_values = target_values = lambda logits, labels: score(floored(logits), labels)
 
     def tempered(values: Callable) -> Callable:
+        if isinstance(temperature, (int, float)) and temperature == 1:
+            return values
         return lambda logits, labels: values(
-            logits / jnp.asarray(temperature, logits.dtype), labels
+            centred(logits) / jnp.asarray(temperature, logits.dtype), labels
         )
 
     return edge.lift_targets(tempered(label_values), tempered(target_values))
@@ -110,10 +112,10 @@ def apms(
     core, constants = on_logits(bregman_score(F)), {"tau": tau, "kappa": kappa, "nu": nu}
 
     def label_penalties(logits, labels):
-        return margin.penalty(jax.nn.softmax(logits), labels, **constants)
+        return margin.penalty(jax.vmap(softmax)(logits), labels, **constants)
 
     def target_penalties(logits, targets):
-        return margin.expected_penalty(jax.nn.softmax(logits), targets, **constants)
+        return margin.expected_penalty(jax.vmap(softmax)(logits), targets, **constants)
 
     penalty = edge.lift_targets(label_penalties, target_penalties)
 

@@ -23,7 +23,7 @@ from pgeom.data.regimes import KINDS
 from pgeom.frontend import command_line, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
-from pgeom.losses.catalogue import GENERAL, LOSSES
+from pgeom.losses.catalogue import GENERAL, LOSSES, SYNONYMS
 
 REFERENCE = "ce"
 HUNDRED_SEEDS = replace(DEFAULTS, seeds=("100",))
@@ -90,7 +90,7 @@ def main(
     if regimes and dataset is None:
         raise UsageError("--regimes needs --dataset here")
     common.check_words(dataset, regimes=regimes, losses=losses, known=LOSSES)
-    if REFERENCE not in choose_all("loss", losses, LOSSES):
+    if REFERENCE not in choose_all("loss", losses, LOSSES, SYNONYMS):
         raise UsageError(f"--losses must have {REFERENCE}, with which the others are compared")
     if control_seeds < 1:
         raise UsageError(f"--control-seeds must be at least 1, got {control_seeds}")
@@ -119,7 +119,7 @@ def make_plan(
 
     The ablations and perturbations are about the paper's claims, and so about its cells alone.
     """
-    chosen = choose_all("loss", losses, LOSSES)
+    chosen = choose_all("loss", losses, LOSSES, SYNONYMS)
     general = tuple(loss for loss in chosen if loss in GENERAL)
     if dataset is None:
         names = NOISE_DATASETS

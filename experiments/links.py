@@ -17,6 +17,7 @@ from experiments.engine.study import Study
 from experiments.longtail import DATASET
 from pgeom.frontend import command_line
 from pgeom.frontend.errors import UsageError
+from pgeom.frontend.names import separated
 from pgeom.losses.catalogue import LINKED, LOSSES, TSALLIS
 
 KNOWN = {name: LOSSES[name] for name in ("brier", "capm", "hpg")} | {TSALLIS.name: TSALLIS}
@@ -44,6 +45,8 @@ def main(
     if regimes and dataset == CELLS:
         raise UsageError("--regimes needs --dataset here")
     for name in dataset:
+        if "," in name and not Path(name).exists():
+            raise UsageError(f"unknown dataset {name!r}; {separated(name)}")
         common.check_words(name, regimes=regimes, losses=losses, known=KNOWN)
     command = Command(common, out)
     studies = make_studies(common, dataset, losses, regimes)

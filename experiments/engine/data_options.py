@@ -7,7 +7,7 @@ from pgeom.data import datasets
 from pgeom.data.dataset import Dataset
 from pgeom.data.regimes import KINDS, Regime, check
 from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import choose
+from pgeom.frontend.names import choose, separated
 
 
 def parse_regimes(
@@ -88,6 +88,8 @@ def _split_pair(pair: str, known: dict[str, int]) -> tuple[str, str]:
     for origin, target in halves:
         if origin in known and target in known:
             return origin, target
+    if len(halves) > 1 and (hint := separated(pair)) is not None:
+        raise UsageError(f"--noise-map: must be pairs FROM:TO of classes, got {pair!r}; {hint}")
     origin, target = halves[0]
     option = "class in --noise-map:"
     return choose(option, origin, known), choose(option, target, known)

@@ -119,7 +119,7 @@ class Options:
           known: the losses to choose from.
         """
         self.check()
-        choose_all("loss", losses, known)
+        choose_all("loss", losses, known, catalogue.SYNONYMS)
         if dataset is not None:
             datasets.require_known(dataset)
         parse_kinds(regimes)
@@ -154,7 +154,7 @@ def make_study(
     # here and not above: a mistake in the command line should not wait for JAX
     from experiments.engine import own_losses, own_models
 
-    chosen = choose_all("loss", losses, known)
+    chosen = choose_all("loss", losses, known, catalogue.SYNONYMS)
     data = load_dataset(
         dataset,
         regimes,

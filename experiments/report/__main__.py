@@ -10,7 +10,7 @@ from pgeom.frontend.errors import UsageError
 from pgeom.frontend.names import choose_all
 from pgeom.frontend.numbers import count
 from pgeom.frontend.writing import write_text
-from pgeom.losses.catalogue import GENERAL, LOSSES
+from pgeom.losses.catalogue import GENERAL, LOSSES, SYNONYMS
 
 BRIEF = {"decisions": (0, 1, 2, 3, 5, 6), "claims": (1, 0, 2)}  # the columns that are printed
 POWERED = 20  # seeds, from which comparisons of all losses can be more than descriptive
@@ -34,7 +34,7 @@ def main(
         common: Options of every command.
     """
     given = command_line.as_given(main, locals())
-    losses = choose_all("loss", losses, LOSSES)
+    losses = choose_all("loss", losses, LOSSES, SYNONYMS)
     if not set(losses) & set(GENERAL):
         raise UsageError(f"--losses must have one of {', '.join(GENERAL)}")
     # here and not above: a mistake in the command line should not wait for them

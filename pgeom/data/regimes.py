@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from pgeom.data import label_noise, long_tail, splits
 from pgeom.data.label_noise import NoisyLabels
 from pgeom.data.splits import Split
-from pgeom.frontend.names import nearest
+from pgeom.frontend.names import nearest, separated
 from pgeom.frontend.numbers import count
 
 CLEAN = "clean"
@@ -122,6 +122,8 @@ class Regime:
         """The regime that prints as `text`, or a ValueError that names the nearest kind."""
         if text == CLEAN:
             return cls(CLEAN)
+        if (hint := separated(text)) is not None:
+            raise ValueError(f"unknown regime {text!r}; {hint}")
         kind, _, level = text.rpartition("-")
         if not (level.isascii() and level.isdigit()):
             raise _unknown("regime", text, nearest(text, FORMS))

@@ -34,6 +34,11 @@ def load(spec: str, *, option: str, what: str = "function") -> Callable[..., Any
       UsageError: if there is no such module, file or function, or importing it fails.
     """
     source, _, name = spec.rpartition(":")
+    if re.search("[,;]", spec) and not Path(source).is_file():
+        first, _, _ = spec.partition(":")
+        words = re.split(r"[\s,;]+", spec)
+        each = " ".join(word if ":" in word else f"{first}:{word}" for word in words if word)
+        raise UsageError(f"{option}: must be {FORMS}, got {spec!r}; separate by spaces: {each}")
     if not (source and name):
         raise UsageError(f"{option}: must be {FORMS}, got {spec!r}")
     module = _module(source, option)

@@ -176,6 +176,32 @@ _LONG_TAIL = (
 
 GENERAL: dict[str, LossSpec] = {spec.name: spec for spec in _GENERAL}
 LOSSES: dict[str, LossSpec] = GENERAL | {spec.name: spec for spec in _LONG_TAIL}
+# What users may expect the losses to be called: as in `pgeom.losses`, or elsewhere.
+SYNONYMS = {
+    "cross_entropy": "ce",
+    "softmax_cross_entropy": "ce",
+    "categorical_crossentropy": "ce",
+    "log_loss": "ce",
+    "nll": "ce",
+    "smoothing": "label_smoothing",
+    "squared": "brier",
+    "quadratic": "brier",
+    "mse": "brier",
+    "mean_absolute_error": "mae",
+    "absolute": "mae",
+    "focal_loss": "focal",
+    "generalized_cross_entropy": "gce",
+    "generalised_cross_entropy": "gce",
+    "symmetric_cross_entropy": "sce",
+    "active_passive": "apl",
+    "poly_loss": "poly1",
+    "bi_tempered": "btl",
+    "tempered": "btl",
+    "class_balanced_cross_entropy": "cb_ce",
+    "class_balanced": "cb_ce",
+    "weighted_cross_entropy": "cb_ce",
+    "la": "logit_adjustment",
+}
 LINKED = "_canonical"  # ends the name of a loss by its canonical link, beside that by softmax
 TSALLIS = LossSpec(  # of the study of links; the paper has none
     "tsallis",

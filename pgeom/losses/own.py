@@ -28,7 +28,7 @@ from pgeom.geometry.curvature import matching_curvature
 from pgeom.geometry.explanations import explain_convexity
 from pgeom.geometry.findings import glance_at_convexity
 from pgeom.geometry.indices import out_of_range
-from pgeom.losses.catalogue import LOSSES
+from pgeom.losses.catalogue import LOSSES, SYNONYMS
 from pgeom.losses.constants import MEAN_CURVATURE
 from pgeom.losses.proper import on_logits
 from pgeom.losses.sameness import Same, find_content
@@ -88,7 +88,7 @@ def make_loss(given: LossLike, K: int, *, match: bool = True) -> LossSpec:
     if isinstance(given, LossSpec):
         return given
     if isinstance(given, str):
-        return LOSSES[choose("loss", given, LOSSES)]
+        return LOSSES[choose("loss", given, LOSSES, SYNONYMS)]
     content = find_content(given)
     if content is None:
         return _checked(given, K, match)

@@ -2,8 +2,14 @@
 
 import pytest
 
+import pgeom
+from experiments import links
+from experiments.engine.data_options import parse_kinds, parse_noise_map
+from experiments.engine.options import Options
 from pgeom.frontend.errors import UsageError
+from pgeom.frontend.loading import load
 from pgeom.frontend.names import choose, choose_all, nearest
+from pgeom.losses import catalogue
 
 LOSSES = ("ce", "gce", "hpg")
 
@@ -27,6 +33,71 @@ def test_an_unknown_name_is_refused_in_one_line(name, message):
     assert str(refused.value) == message
     with pytest.raises(UsageError, match=f"unknown loss '{name}'"):
         choose_all("loss", ("ce", name), LOSSES)
+
+
+@pytest.mark.parametrize("joined", ["ce,gce", "ce, gce", "ce;gce", "ce gce", "ce,", ",ce"])
+def test_several_names_in_one_word_are_to_be_separated(joined):
+    with pytest.raises(UsageError, match=r"^unknown loss '.*'; separate by spaces: ce( gce)?$"):
+        choose_all("loss", (joined,), LOSSES)
+
+
+# what a user may type, and the loss that is meant
+EXPECTED = {
+    "crossentropy": "ce",
+    "cross_entropy": "ce",
+    "cross-entropy": "ce",
+    "CrossEntropy": "ce",
+    "CrossEntropyLoss": "ce",
+    "cross entropy": "ce",
+    "crossentropie": "ce",
+    "log-loss": "ce",
+    "nll_loss": "ce",
+    "Brier score": "brier",
+    "focal_loss": "focal",
+    "labelsmoothing": "label_smoothing",
+    "bitempered": "btl",
+    "generalised_cross_entropy": "gce",
+    "symmetric-cross-entropy": "sce",
+    "mean_absolute_error": "mae",
+    "class_balanced_cross_entropy": "cb_ce",
+    "balanced softmax": "balanced_softmax",
+    "HPG": "hpg",
+}
+
+
+@pytest.mark.parametrize("typed", EXPECTED)
+def test_the_loss_that_is_meant_is_named(typed):
+    with pytest.raises(UsageError, match=f"did you mean '{EXPECTED[typed]}'"):
+        choose_all("loss", (typed,), catalogue.LOSSES, catalogue.SYNONYMS)
+
+
+OF_OPTIONS = {
+    "regimes": (lambda: parse_kinds(("clean,symmetric-40",)), "clean symmetric-40"),
+    "regimes quoted": (lambda: parse_kinds(("clean pair-flip-20",)), "clean pair-flip-20"),
+    "generators": (lambda: load("my.py:f,my.py:g", option="--generators"), "my.py:f my.py:g"),
+    "one file": (lambda: load("my.py:f,g", option="--own-losses"), "my.py:f my.py:g"),
+    "noise map": (lambda: parse_noise_map(["0:1,1:0"], ("0", "1")), "0:1 1:0"),
+    "losses": (lambda: Options().check_words("digits", losses=("ce,brier",)), "ce brier"),
+    "datasets": (lambda: links.main(dataset=("digits,wine",)), "digits wine"),
+}
+
+
+@pytest.mark.parametrize("option", OF_OPTIONS)
+def test_so_in_every_option_that_takes_several(option):
+    ask, separated = OF_OPTIONS[option]
+    with pytest.raises(UsageError) as refused:
+        ask()
+    assert str(refused.value).endswith(f"; separate by spaces: {separated}")
+
+
+def test_every_function_of_the_library_is_meant_by_its_name():
+    for name in pgeom.losses.__all__:
+        meant = nearest(name, catalogue.LOSSES, catalogue.SYNONYMS)
+        assert meant == catalogue.SYNONYMS.get(name, name) and meant in catalogue.LOSSES
+
+
+def test_a_synonym_of_what_cannot_be_chosen_is_no_hint():
+    assert nearest("cross_entropy", ("hpg",), catalogue.SYNONYMS) is None
 
 
 def test_capitals_make_no_name_less_similar():

@@ -428,7 +428,6 @@ def test_a_hash_is_part_of_the_digest(documents):
 
 def test_the_checker_shares_no_code():
     source = (ROOT / "proofs_numeric/checker.py").read_text()
-    assert len(source.splitlines()) <= 250
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

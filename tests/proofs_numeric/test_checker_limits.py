@@ -10,6 +10,7 @@ from proofs_numeric import checker
 from tests.proofs_numeric.test_checker import UNITS, forged, row, whole
 
 FLAT = {"rule": "affine"}
+TERMS = [(1, 2), (2, 3)]  # of `waves`
 LOGARITHM = [["affine", [], [-1, 1, 0]], ["log", [0], []]]  # of both signs
 
 
@@ -41,17 +42,17 @@ def test_a_tower_of_products_is_climbed_once():
 
 def test_a_false_bound_of_a_ridge_is_refused_at_once():
     F = checker.Expression(3, waves(2, "0")["nodes"])
-    w = next(iter(F.lines[0]))
+    w = next(iter(F.directions[0]))
     with pytest.raises(ArithmeticError, match="the bound of a ridge"):
-        F.above([(1, 2), (2, 3)], w, [(checker.ZERO, checker.ONE)], checker.fmpq(1, 2))
+        checker.Rules(F, F.vertices).require_bend(TERMS, w, checker.ZERO, checker.ONE, checker.HALF)
     assert F.steps < 20_000
 
 
 def test_the_work_of_one_file_is_limited():
     F = checker.Expression(3, waves(2, "0")["nodes"])
-    w, F.steps = next(iter(F.lines[0])), 500_000 - 20
+    w, F.steps = next(iter(F.directions[0])), 500_000 - 20
     with pytest.raises(ArithmeticError, match="too many steps"):
-        F.above([(1, 2), (2, 3)], w, [(checker.ZERO, checker.ONE)], checker.fmpq(1, 2))
+        checker.Rules(F, F.vertices).require_bend(TERMS, w, checker.ZERO, checker.ONE, checker.HALF)
 
 
 def test_a_true_bound_of_a_ridge_is_verified():

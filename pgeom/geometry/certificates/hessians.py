@@ -148,7 +148,7 @@ class HessianBound:
                 _add(total, abs(c) * part.data.factor(1 if c > 0 else -1, cell), part.data.Q)
         scale = max(abs(float(arb(x))) for row in total for x in row)
         for part in self.parts:
-            if part.rule == "hessian" and not _add_hessian(total, *part.chosen[0], cell):
+            if part.rule == "hessian" and not _add_hessian(total, part, cell):
                 return None
         return Bound(total, ridges, scale)
 
@@ -159,12 +159,12 @@ def _add(total: Rows, factor: fmpq, Q: fmpq_mat) -> None:
             total[i][j] += factor * entry
 
 
-def _add_hessian(total: Rows, c: Fraction, x: Node, cell: Cell) -> bool:
+def _add_hessian(total: Rows, part: Part, cell: Cell) -> bool:
     """Add balls around the entries in the basis e_i − e_K; whether they are finite.
 
     By polarisation: 4uᵀHv is the second derivative along u + v less that along u − v.
     """
-    n = len(total) - 1
+    ((c, x),), n = part.chosen, len(total) - 1
 
     def along(i: int, j: int, sign: int) -> arb:
         d = [fmpq((k == i) + sign * (k == j)) for k in range(n)] + [fmpq(-1 - sign)]

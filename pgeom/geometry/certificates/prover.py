@@ -217,9 +217,11 @@ def _certificate(
 
 
 def _witness(pair: Pair | None, flat: tuple | None) -> Witness | None:
-    if pair is None and flat is None:
+    if pair is not None:
+        p, eta, value = pair.p, pair.eta, float(pair.divergence.upper())
+    elif flat is not None:
+        (p, eta), value = flat, 0.0
+    else:
         return None
-    p, eta = flat if pair is None else (pair.p, pair.eta)
-    value = 0.0 if pair is None else float(pair.divergence.upper())
     eta, p = (np.array([float(arb(x)) for x in y]) for y in (eta, p))
     return Witness(eta, p, value)

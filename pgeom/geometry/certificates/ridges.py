@@ -169,16 +169,11 @@ class Ridges:
         if is_softplus(x):
             return _softplus_second(y) * square
         factor, r = POWERS.get(x.op) or (x.data[0] * (x.data[0] - 1), x.data[0] - 2)
-        if factor == 0:
+        if factor == 0 or (x.op == "ramp" and y.hi <= 0):
             return NOTHING
-        if x.op == "ramp":
-            above = Interval(max(y.lo, ZERO), max(y.hi, ZERO))
-            if y.hi <= 0:
-                return NOTHING
-            second = interval_power(above, r)
-            second = second if y.lo > 0 else second.hull(NOTHING)  # it jumps at 0 if r ≤ 2
-        else:
-            second = interval_power(y, Fraction(r))
+        second = interval_power(Interval(max(y.lo, ZERO), y.hi), Fraction(r))
+        if x.op == "ramp" and y.lo <= 0:
+            second = second.hull(NOTHING)  # it jumps at 0 if r ≤ 2
         second = exactly(Fraction(factor)) * second * square
         for z, s in zip(x.args[1:], x.data[1:], strict=True):
             second = second * interval_power(self._constants(z), s)

@@ -47,8 +47,8 @@ def divergence(
       alpha: α > 0, a scalar.
 
     Returns:
-      The divergence; where α < 1 and p is so small that p^{α−1} would overflow, that of the
-      smallest p for which it does not.
+      The divergence; where α < 1 and p is so small that p^{α−1} comes close to overflow, that of
+      the smallest p for which it does not.
     """
     return _value(q, d, log_p, jnp.broadcast_to(jnp.asarray(alpha, q.dtype), q.shape))
 
@@ -130,6 +130,10 @@ def _floored(log_p):
 
 
 def _capped(log_p, alpha):
-    """log p, but no lower than where p^{α−1} overflows; the bound counts as a constant."""
-    most = 0.9 * jnp.log(jnp.finfo(log_p.dtype).max) / jnp.maximum(1 - alpha, 1e-6)
-    return log_p + jax.lax.stop_gradient(jnp.maximum(-most - log_p, 0.0))
+    """log p, but no lower than where the divergence nears overflow; the bound counts as a constant.
+
+    For α < 1 it grows like p^{α−1} max(α/(1 − α), 1): up to the largest number over e³.
+    """
+    beta = jnp.maximum(1 - alpha, 1e-6)
+    room = jnp.log(jnp.finfo(log_p.dtype).max) - 3 - jnp.log(jnp.maximum(alpha / beta, 1.0))
+    return log_p + jax.lax.stop_gradient(jnp.maximum(-room / beta - log_p, 0.0))

@@ -64,6 +64,11 @@ def move_dominant(p: Float[Array, " K"], moved: Float[Array, " K"]) -> Float[Arr
     return jnp.where(p > 0.5, -jnp.sum(others), others)
 
 
+def gaps_to_dominant(p: Float[Array, " K"], values: Float[Array, " K"]) -> Float[Array, " K"]:
+    """`values`, less that of the entry of p that is close to one, if there is one."""
+    return values - jnp.sum(jnp.where(p > 0.5, values, 0.0))
+
+
 def towards_vertex(
     p: Float[Array, " K"], label: Label
 ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:

@@ -96,7 +96,7 @@ def _shares_of_others_jvp(primals, tangents):
     (logits, label, offsets), (logits_dot, _, offsets_dot) = primals, tangents
     shares = _shares_of_others(logits, label, offsets)
     dot = logits_dot if offsets is None else logits_dot + offsets_dot
-    return shares, _change(shares, shares, _gaps(shares, dot))
+    return shares, _change(shares, shares, simplex.gaps_to_dominant(shares, dot))
 
 
 def _terms_of_others(logits, label, offsets):
@@ -142,7 +142,7 @@ def _residual_jvp(primals, tangents):
     (logits, label, offsets), (logits_dot, _, offsets_dot) = primals, tangents
     dot = logits_dot if offsets is None else logits_dot + offsets_dot
     p = rule_softmax(logits if offsets is None else centred(logits) + offsets)
-    return _residual(logits, label, offsets), _change(p, p, _gaps(p, dot))
+    return _residual(logits, label, offsets), _change(p, p, simplex.gaps_to_dominant(p, dot))
 
 
 @jax.custom_jvp
@@ -209,7 +209,7 @@ def _softmax_again_jvp(floored, primals, tangents):
     # and would have one more sum to compute: hence the two functions.
     (logits,), (logits_dot,) = primals, tangents
     p = rule_softmax(logits, floored)
-    return p, _change(p, _inside(p, logits, floored), _gaps(p, logits_dot))
+    return p, _change(p, _inside(p, logits, floored), simplex.gaps_to_dominant(p, logits_dot))
 
 
 def _inside(p, logits, floored):
@@ -219,11 +219,6 @@ def _inside(p, logits, floored):
 def _change(p, scale, logits_dot):
     """scale_k Σ_j p_j (ż_k − ż_j): for scale = p, the change of p = softmax(z)."""
     return simplex.move_dominant(p, scale * (logits_dot - jnp.sum(p * logits_dot)))
-
-
-def _gaps(p, values):
-    """The differences to the value of the class with p > ½, if there is one."""
-    return values - jnp.sum(jnp.where(p > 0.5, values, 0.0))
 
 
 @jax.custom_jvp
@@ -250,7 +245,9 @@ def rule_log_softmax(logits):
 def _log_softmax_again_jvp(primals, tangents):
     # By hand for the same reason as `rule_softmax`.
     (logits,), (logits_dot,) = primals, tangents
-    return rule_log_softmax(logits), _log_change(logits, _gaps(rule_softmax(logits), logits_dot))
+    return rule_log_softmax(logits), _log_change(
+        logits, simplex.gaps_to_dominant(rule_softmax(logits), logits_dot)
+    )
 
 
 def _log_change(logits, logits_dot):

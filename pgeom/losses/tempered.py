@@ -13,7 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from pgeom import edge
-from pgeom.geometry.simplex import argmax_mask, pick
+from pgeom.geometry.simplex import argmax_mask, gaps_to_dominant, pick
+from pgeom.geometry.softmax import log_softmax, rule_softmax
 from pgeom.geometry.tempered_exponential import expm1, expm1_ratio, log_tempered_exp
 from pgeom.types import Labels, Number, Vectors
 
@@ -51,8 +52,26 @@ def bi_tempered(
 
 def log_tempered_softmax(logits: Float[Array, " K"], t: Number) -> Float[Array, " K"]:
     """log exp_t(z_k − λ(z)) with the λ that makes the probabilities sum to one; t > 0."""
-    below = logits - jax.lax.stop_gradient(jnp.max(logits))  # λ of these may be tiny, and is kept
-    return log_tempered_exp(below - normaliser(below, t), t)
+    if t == 1:
+        return log_softmax(logits)
+    return log_tempered_exp(_less_normaliser(logits - jax.lax.stop_gradient(jnp.max(logits)), t), t)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _less_normaliser(z, t):
+    """z − λ(z) for logits with maximum 0, of which λ may be a tiny part."""
+    return z - _normaliser_below(z, t)
+
+
+@_less_normaliser.defjvp
+def _less_normaliser_jvp(t, primals, tangents):
+    # By hand because ż − λ̇ loses every digit where one class has almost all of the escort
+    # distribution, in reverse too, unless its own ż is subtracted first.
+    (z,), (z_dot,) = primals, tangents
+    x = _less_normaliser(z, t)
+    escort = rule_softmax(t * log_tempered_exp(x, t))
+    gaps = gaps_to_dominant(escort, z_dot)
+    return x, gaps - jnp.sum(escort * gaps)
 
 
 def normaliser(logits: Float[Array, " K"], t: Number) -> Float[Array, ""]:

@@ -163,3 +163,13 @@ def test_soft_targets_with_rare_classes_in_float32():
         np.testing.assert_allclose(single[0], double[0], rtol=2e-6)
         np.testing.assert_allclose(single[1][0][:2], double[1][0][:2], rtol=1e-4)
         assert np.all(np.isfinite(single[1][0]))
+
+
+@pytest.mark.parametrize("gap", [100.0, 160.0, 170.0, 171.0])
+def test_a_steep_score_is_right_until_next_to_overflow(gap):
+    """Of tsallis(½) with the wrong label it is p_y^{−½} = e^{gap/2}, but for terms of order one."""
+    loss = pgeom.on_logits(pgeom.bregman_score(pgeom.generators.tsallis(0.5)))
+    value, slope = jax.jit(jax.value_and_grad(loss))(jnp.array([gap, 0.0, 0.0]), 1)
+    np.testing.assert_allclose(float(value), np.exp(gap / 2), rtol=1e-5)
+    np.testing.assert_allclose(float(slope[0]), np.exp(gap / 2) / 2, rtol=1e-5)
+    assert np.isfinite(loss(jnp.array([1e4, 0.0, 0.0]), 1))

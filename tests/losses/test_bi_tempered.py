@@ -155,3 +155,19 @@ def test_the_loss_keeps_its_digits_next_to_certainty(t1, t2, offset, x64):
             actual = loss(jnp.array(z) + offset, jnp.array(label))
             np.testing.assert_allclose(actual, exact_loss(z, label, t1, t2), rtol=1e-11)
             assert actual > 0
+
+
+@pytest.mark.parametrize(("t1", "t2"), [(0.8, 1.2), (0.5, 2.0)])
+@pytest.mark.parametrize("gap", [10.0, 1e4])
+def test_a_gradient_keeps_its_digits_where_one_class_is_almost_certain(t1, t2, gap):
+    """In float32 as in float64, with the label one of the others."""
+    z = np.concatenate([[0.0], -gap - np.arange(99.0)])
+
+    def gradient(dtype):
+        loss = lambda z: pgeom.losses.bi_tempered(z, 1, t1=t1, t2=t2)  # noqa: E731
+        return np.asarray(jax.jit(jax.grad(loss))(jnp.asarray(z, dtype)), np.float64)
+
+    actual = gradient(jnp.float32)
+    with jax.enable_x64(True):
+        expected = gradient(jnp.float64)
+    assert np.linalg.norm(actual - expected) <= 5e-6 * np.linalg.norm(expected)

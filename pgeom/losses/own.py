@@ -239,3 +239,17 @@ def require_loss(loss: Callable, K: int, name: str) -> None:
         )
     if not bool(jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(slopes))):
         raise UsageError(f"{name} must be finite with a finite gradient on logits within ±3")
+    _require_descent(loss, K, name)
+
+
+def _require_descent(loss: Callable, K: int, name: str) -> None:
+    """Refuse a loss that is larger where the labels are likely than where they are not."""
+    labels = jnp.arange(K)
+    likely = 3.0 * (jax.nn.one_hot(labels, K) * K - 1) / (K - 1)  # e_y and what sums to zero
+    low, high = (float(jnp.mean(jnp.asarray(loss(z, labels)))) for z in (-likely, likely))
+    if high - low > 1e-5 * (abs(low) + abs(high)):
+        least, most = (float(jax.nn.softmax(z)[0, 0]) for z in (-likely, likely))
+        raise UsageError(
+            f"{name} grows as the label's probability grows: it is {low:.3g} at {least:.2g} and "
+            f"{high:.3g} at {most:.2g}, on average over labels; its sign may be wrong"
+        )

@@ -184,6 +184,41 @@ NO_LOSSES = {
 }
 
 
+def margin(logits, labels):
+    return cross_entropy(logits, labels) - jax.nn.logsumexp(logits, axis=-1)
+
+
+def others(logits, labels):
+    label = jax.nn.one_hot(labels, logits.shape[-1])
+    return jnp.sum((1 - label) * jax.nn.softplus(logits), axis=-1)
+
+
+def probability(logits, labels):
+    return -jnp.exp(-cross_entropy(logits, labels))
+
+
+LOSSES_OF_ALL_KINDS = [cross_entropy, margin, others, probability]
+
+
+@pytest.mark.parametrize("K", [2, 3, 30])
+@pytest.mark.parametrize("loss", LOSSES_OF_ALL_KINDS)
+def test_a_negated_loss_is_refused(loss, K):
+    def negated(logits, labels):
+        return -loss(logits, labels)
+
+    require_loss(loss, K, "mine")
+    with pytest.raises(UsageError, match=r"^mine grows as the label's probability grows: it is"):
+        require_loss(negated, K, "mine")
+    with pytest.raises(UsageError, match=r"^negated grows as the label"):
+        make_loss(negated, K)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_no_loss_of_the_catalogue_would_be(name):
+    loss = LOSSES[name].build(STATS)
+    require_loss(lambda logits, labels: loss(logits, labels, ANNEALING), 3, name)
+
+
 @pytest.mark.parametrize("case", NO_LOSSES)
 def test_no_loss_is_refused(case):
     loss, says = NO_LOSSES[case]

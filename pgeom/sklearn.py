@@ -7,6 +7,7 @@
 ((178, 3), True)
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from numbers import Integral, Real
@@ -23,6 +24,7 @@ if message := extras.missing("pgeom.sklearn", "experiments"):
     raise ModuleNotFoundError(message)
 
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -32,9 +34,10 @@ from pgeom.losses.own import LossLike, make_loss
 from pgeom.models.architectures import ModelLike, make_model
 from pgeom.models.model import Model
 from pgeom.training.fit import Examples, fit, merge_equal, round_up
-from pgeom.training.settings import Optimiser, Rule, Training
+from pgeom.training.settings import Optimiser, Rule, Training, fit_to_size
 
 FAR = 3.0  # standard deviations: a pixel that is almost always 0 has outliers of dozens
+EPOCHS = 100
 AT_ONCE = 4096  # examples that are predicted in one call
 
 
@@ -52,7 +55,8 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
       model: "mlp", "linear", "cnn", a Flax module called as `module(x, train)`, or a function
         `(input_shape, classes) -> Model`.
       image_shape: of an example, such as `(8, 8)`, for models of images.
-      epochs: maximum epochs.
+      epochs: maximum epochs; by default 100, and with early stopping as many as make 20,000 steps,
+        within 100 to 1,000.
       batch_size: upper bound on the examples per step.
       learning_rate: of AdamW.
       weight_decay: of AdamW.
@@ -80,7 +84,7 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         match: bool = True,
         model: ModelLike = "mlp",
         image_shape: tuple[int, ...] | None = None,
-        epochs: int = 100,
+        epochs: int | None = None,
         batch_size: int = 64,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-4,
@@ -125,13 +129,21 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         train, validation = self._set_aside(data, random)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_seeds).tolist()
         model, loss = self._make_model(K, X.shape[1]), make_loss(self.loss, K, match=self.match)
-        results = fit(model, loss, train, validation, self._training(), seeds)
+        training = self._training(len(train.labels))
+        results = fit(model, loss, train, validation, training, seeds)
         self.parameters_ = np.stack([one.parameters[0] for one in results])
         self.best_epoch_ = np.array([one.best_epoch[0] for one in results])
         self.n_iter_ = int(max(one.stopped_epoch[0] for one in results))
         self.validation_nll_ = np.stack([one.validation_nll[0] for one in results])
         if not np.isfinite(self.parameters_).all() or not self.best_epoch_.all():
             raise ValueError(f"training diverged; learning_rate={self.learning_rate} is too large")
+        if self.early_stopping and self.best_epoch_.max() == training.epochs:
+            warnings.warn(
+                f"validation NLL was lowest in the last of {training.epochs} epochs: not "
+                f"converged, try epochs={2 * training.epochs}",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "n K"]:
@@ -158,6 +170,8 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         counts = {"epochs": 1, "batch_size": 1, "patience": 1, "n_seeds": 1}
         for name, least in counts.items():
             value = getattr(self, name)
+            if name == "epochs" and value is None:
+                continue
             if not isinstance(value, Integral) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
         bounds = {"learning_rate": (0, np.inf), "validation_fraction": (0, 1)}
@@ -206,10 +220,16 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         train, validation = (Examples(*(array[part] for array in data)) for part in parts)
         return train, validation
 
-    def _training(self) -> Training:
+    def _training(self, examples: int) -> Training:
+        """The settings for so many training examples."""
+        batch_size, epochs = int(self.batch_size), self.epochs
+        if epochs is None:
+            # more cost nothing where runs stop before; without early stopping they may fit noise
+            most = fit_to_size(examples, batch_size=batch_size).epochs
+            epochs = max(EPOCHS, most) if self.early_stopping else EPOCHS
         optimiser = Optimiser(weight_decay=float(self.weight_decay))
         stopping = Rule(minimum=1, patience=int(self.patience))
-        sizes = (int(self.epochs), int(self.batch_size), float(self.learning_rate))
+        sizes = (int(epochs), batch_size, float(self.learning_rate))
         return Training(*sizes, stopping=stopping, optimiser=optimiser)
 
     def _make_model(self, K: int, features: int) -> Model:

@@ -14,6 +14,7 @@ from flax import linen as nn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -155,6 +156,19 @@ def test_early_stopping_keeps_the_best_epoch():
     assert stopped.n_iter_ == stopped.best_epoch_[0] + 3 < 80
     kept = ProperLossClassifier(epochs=3, random_state=1).fit(X, y)
     assert kept.n_iter_ == kept.best_epoch_[0] == 3 and np.isnan(kept.validation_nll_).all()
+
+
+def test_early_stopping_goes_on_until_it_has_converged(iris):
+    settings = {**FAST, "early_stopping": True, "learning_rate": 0.01, "epochs": None}
+    free = ProperLossClassifier(**settings).fit(*iris)
+    assert 100 < free.best_epoch_[0] < free.n_iter_ < 1000
+    with pytest.warns(ConvergenceWarning, match="the last of 100 epochs: .* try epochs=200$"):
+        short = clone(free).set_params(epochs=100).fit(*iris)
+    np.testing.assert_array_equal(short.validation_nll_[0], free.validation_nll_[0, :100])
+
+
+def test_without_early_stopping_there_are_a_hundred_epochs(iris):
+    assert ProperLossClassifier(model="linear", random_state=0).fit(*iris).n_iter_ == 100
 
 
 class Net(nn.Module):

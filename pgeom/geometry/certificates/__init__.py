@@ -12,7 +12,7 @@ from pgeom.geometry.certificates.certificate import Certificate
 from pgeom.types import Generator
 
 if TYPE_CHECKING:  # which needs python-flint
-    from pgeom.geometry.certificates.extremes import RangeCertificate
+    from pgeom.geometry.certificates.ranges import RangeCertificate
 
 __all__ = ["Certificate", "certify", "certify_range"]
 
@@ -58,7 +58,7 @@ def certify_range(F: Generator, K: int, *, gap: float = 1e-3) -> "RangeCertifica
     """
     edge.check_num_classes(K)
     _require_flint("certify_range")
-    from pgeom.geometry.certificates.extremes import prove_range
+    from pgeom.geometry.certificates.ranges import prove_range
 
     return prove_range(F, int(K), gap=gap)
 

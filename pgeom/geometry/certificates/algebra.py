@@ -1,7 +1,8 @@
 """Constructors of expressions, which rewrite by identities of the real numbers.
 
 Equal things look equal: sums are flattened, products are collected by base, log Σ exp is one
-operation, and a maximum that was subtracted for the sake of rounding is gone.
+operation, and a maximum that was subtracted for the sake of rounding, as `logsumexp` and
+`logaddexp` do, is gone.
 
 >>> g = Graph(3); x = g.p(0)
 >>> g.mul(x, g.lin(Fraction(2), [(ONE, g.log(x))])).op, g.exp(g.scale(3, g.log(x))).op
@@ -10,13 +11,14 @@ operation, and a maximum that was subtracted for the sake of rounding is gone.
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
-from pgeom.geometry.certificates.cancellations import absorbed
 from pgeom.geometry.certificates.expression import (
     ONE,
     ZERO,
     Node,
+    are_opposite,
     coefficient,
     constant,
     factors,
@@ -25,9 +27,11 @@ from pgeom.geometry.certificates.expression import (
     is_multiple,
     is_rational,
     is_root,
+    is_softplus,
     terms,
 )
-from pgeom.geometry.certificates.maxima import RAMP, apart, undominated
+
+RAMP = Fraction(9, 8)  # the least power of max(·, 0) that is an operation of its own
 
 
 class Graph:
@@ -72,7 +76,7 @@ class Graph:
             for c, y in terms(x):
                 sums[y] = sums.get(y, ZERO) + factor * c
         sums = {x: c for x, c in sums.items() if c}
-        if (joined := absorbed(self, sums)) is not None:
+        if (joined := cancel_shift(self, sums)) is not None:
             return self.lin(total, joined)
         if total == 0 and len(sums) == 1 and ONE in sums.values():
             return next(iter(sums))
@@ -89,7 +93,7 @@ class Graph:
                 return self.scale(a.data[0], b)
             if is_multiple(a):
                 return self.scale(a.data[1], self.mul(a.args[0], b))
-            if b.op == "lin" and _collects(a, b):
+            if b.op == "lin" and _distributes(a, b):
                 return self.lin(ZERO, [(b.data[0], a), *((c, self.mul(a, z)) for c, z in terms(b))])
         return self.mono([(x, ONE), (y, ONE)])
 
@@ -130,7 +134,7 @@ class Graph:
         if not bases:
             return self.const(1)
         for x, r in bases.items():
-            pieces = apart(self, x) if x.op == "max" and r >= RAMP else []
+            pieces = exclusive_pieces(self, x) if x.op == "max" and r >= RAMP else []
             rest = {z: s for z, s in bases.items() if z is not x}
             if pieces and (len(pieces) == 1 or not rest):
                 ramps = [self.node("ramp", (y,), (r,)) for y in pieces]
@@ -145,15 +149,10 @@ class Graph:
         whole = r.denominator == 1
         if is_rational(x) and (x.data[0] == 1 or r > 0 == x.data[0] or (whole and x.data[0])):
             return x.data[0] ** -(-r // 1), []
-        if x.op == "mono":
-            if whole or all(self.sign(y) == 1 for y in x.args):
-                return ONE, [(y, s * r) for y, s in factors(x)]
-            if len(x.args) == 1 and x.data[0] % 2 == 0:  # x² = |x|²
-                return ONE, [(self.absolute(x.args[0]), x.data[0] * r)]
+        if x.op == "mono" and (whole or all(self.sign(y) == 1 for y in x.args)):
+            return ONE, [(y, s * r) for y, s in factors(x)]
         if x.op == "max" and r % 2 == 0 and x.args[0] is self.scale(-1, x.args[1]):
             return ONE, [(x.args[0], r)]  # |x|² = x²
-        if is_multiple(x) and is_affine(x) and not whole:
-            return ONE, None  # (c·p)^r, a power of a form as it is
         if is_multiple(x) and (whole or x.data[1] > 0):
             c, y = x.data[1], x.args[0]
             return (c ** int(r), [(y, r)]) if whole else (ONE, [(self.const(c), r), (y, r)])
@@ -202,20 +201,11 @@ class Graph:
         return self.node("log", (x,))
 
     def lse(self, summands: Iterable[tuple[Fraction, Node]]) -> Node:
-        """log Σ c·exp x for c > 0; what all arguments have in common stands outside."""
+        """log Σ c·exp x for c > 0."""
         sums: dict[Node, Fraction] = {}
         for c, x in summands:
             sums[x] = sums.get(x, ZERO) + c
         first, *others = sums
-        common = [
-            (c, y)
-            for c, y in terms(first)
-            if y.op != "p" and all(coefficient(x, y) == c for x in others)
-        ]
-        if common:
-            less = [(-c, y) for c, y in common]
-            left = [(sums[x], self.lin(ZERO, [(ONE, x), *less])) for x in sums]
-            return self.lin(ZERO, [*common, (ONE, self.lse(left))])
         if len(sums) == 1 and ONE in sums.values():
             return first
         if len(sums) == 2 and len(set(sums.values())) == 1:
@@ -230,11 +220,11 @@ class Graph:
 
     def maximum(self, *args: Node) -> Node:
         """The largest, without those that another one never falls below."""
-        kept = undominated(self, args)
+        kept = maximal(self, args)
         return kept[0] if len(kept) == 1 else self.node("max", kept)
 
 
-def _collects(x: Node, total: Node) -> bool:
+def _distributes(x: Node, total: Node) -> bool:
     """Whether x times a sum is simpler term by term: for x log x, powers of x, and x(1 − x)."""
 
     def inner(y: Node) -> bool:
@@ -244,3 +234,89 @@ def _collects(x: Node, total: Node) -> bool:
         )
 
     return any(map(inner, total.args)) or (bool(total.args) and all(y is x for y in total.args))
+
+
+def cancel_shift(graph: Graph, sums: dict[Node, Fraction]) -> list[tuple[Fraction, Node]] | None:
+    """c·f(x) + c·y as c·f(x + y) for a log-sum-exp f where y then cancels, else None."""
+    for x, c in sums.items():
+        if is_softplus(x) and (turned := _flip_softplus(graph, sums, x, c)) is not None:
+            return turned
+        if x.op == "lse":
+            for y, other in sums.items():
+                if (moved := _shift_log_sum(graph, x, y, other / c)) is not None:
+                    rest = [(d, z) for z, d in sums.items() if z is not x and z is not y]
+                    return [(c, moved), *rest]
+    return None
+
+
+def _flip_softplus(g: Graph, sums: dict[Node, Fraction], x: Node, c: Fraction) -> list | None:
+    """log(1 + e^y) = y + log(1 + e^{−y}), if all of y but its affine part then cancels."""
+    y = x.args[0]
+    inner = [(d, z) for d, z in terms(y) if z.op != "p"]
+    if not inner or any(sums.get(z) != -c * d for d, z in inner):
+        return None
+    gone = {z for _, z in inner} | {x}
+    rest = [(d, z) for z, d in sums.items() if z not in gone]
+    affine = g.lin(constant(y), [(d, z) for d, z in terms(y) if z.op == "p"])
+    return [(c, g.softplus(g.scale(-1, y))), (c, affine), *rest]
+
+
+def _shift_log_sum(g: Graph, x: Node, y: Node, factor: Fraction) -> Node | None:
+    """f(x) + factor·y, if it is simpler."""
+    if y is x or y.op == "p":
+        return None
+    if any(coefficient(arg, y) == -factor for arg in x.args):
+        if is_softplus(x):
+            return None
+        shifted = [g.lin(ZERO, [(ONE, arg), (factor, y)]) for arg in x.args]
+        return g.lse(zip(x.data, shifted, strict=True))
+    if is_softplus(x) and y.op == "max" and factor == 1 and len(y.args) == 2:
+        gap = g.scale(-1, g.absolute(g.sub(*y.args)))
+        if x.args[0] is gap:
+            return g.lse((ONE, arg) for arg in y.args)  # max(a, b) + log(1 + e^{−|a−b|})
+    return None
+
+
+def maximal(graph: Graph, args: Iterable[Node]) -> list[Node]:
+    """The arguments of a maximum, without those that another one never falls below."""
+    kept: list[Node] = []
+    flat = [y for x in args for y in _maximum_arguments(graph, x)]
+    for x in dict.fromkeys(flat):
+        if not any(_is_at_least(graph, y, x) for y in kept):
+            kept = [y for y in kept if not _is_at_least(graph, x, y)] + [x]
+    return sorted(kept, key=lambda x: x.index)
+
+
+def exclusive_pieces(graph: Graph, x: Node) -> list[Node]:
+    """The y_i of max(y_1, …, 0), or of |y|, if no two are positive at a point; else nothing.
+
+    Then max(y_1, …, 0)^r = Σ max(y_i, 0)^r.
+    """
+    zero = graph.const(0)
+    if zero not in x.args and not (len(x.args) == 2 and are_opposite(*x.args)):
+        return []
+    pieces = [y for y in x.args if y is not zero]
+    signs = (graph.sign(graph.add(y, z)) for y, z in combinations(pieces, 2))
+    return pieces if all(sign in (-1, 0) for sign in signs) else []
+
+
+def _maximum_arguments(graph: Graph, x: Node) -> Sequence[Node]:
+    """The y_i of max(y_1, …), or of an affine function plus a multiple of it."""
+    tops = [(c, y) for c, y in terms(x) if y.op == "max"]
+    rest = [(c, y) for c, y in terms(x) if y.op != "max"]
+    if len(tops) != 1 or tops[0][0] < 0 or any(y.op != "p" for _, y in rest):
+        return (x,)
+    ((c, top),) = tops
+    return [graph.lin(constant(x), [(c, y), *rest]) for y in top.args]
+
+
+def _is_at_least(graph: Graph, x: Node, y: Node) -> bool:
+    """Whether x ≥ y everywhere is known; never of two probabilities.
+
+    Each answer is kept, because a maximum over many classes is read one argument after another.
+    """
+    if x.op == y.op == "p":
+        return False
+    if (x, y) not in graph.orders:
+        graph.orders[x, y] = graph.sign(graph.sub(x, y)) in (0, 1)
+    return graph.orders[x, y]

@@ -28,15 +28,17 @@ from flint import arb, arb_series, ctx, fmpq
 
 from pgeom.geometry.certificates.expression import (
     Node,
+    Rational,
     affine,
     are_opposite,
     at_vertices,
+    dot,
     extremes,
     is_affine,
     rational,
     reachable,
+    unit,
 )
-from pgeom.geometry.certificates.regions import Rational, dot, unit
 from pgeom.geometry.simplex import tangent_basis
 
 

@@ -21,13 +21,16 @@ from pgeom.geometry.certificates.arithmetics import (
     values,
 )
 from pgeom.geometry.certificates.expression import (
+    Direction,
     Node,
+    Rational,
     at_vertices,
+    difference,
     is_affine,
     rational,
     reachable,
+    unit,
 )
-from pgeom.geometry.certificates.regions import Direction, Rational, difference, unit
 
 MANY = 20  # classes, beyond which few points are tried
 RECENT = 12  # operations, the last ones, whose kinks and extremes are tried

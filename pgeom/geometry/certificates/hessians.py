@@ -15,7 +15,15 @@ import numpy as np
 from flint import arb, fmpq, fmpq_mat
 
 from pgeom.geometry.certificates.arithmetics import second_derivative
-from pgeom.geometry.certificates.expression import ONE, Node, rational, reachable, terms
+from pgeom.geometry.certificates.expression import (
+    ONE,
+    Cell,
+    Direction,
+    Node,
+    rational,
+    reachable,
+    terms,
+)
 from pgeom.geometry.certificates.matrices import (
     Length,
     Rows,
@@ -23,7 +31,6 @@ from pgeom.geometry.certificates.matrices import (
     least_eigenvalue,
     quadratic_form,
 )
-from pgeom.geometry.certificates.regions import Cell, Direction
 from pgeom.geometry.certificates.rules import Rules, group_by_direction
 
 SHARES = (0.8, 0.5, 0.2, 0.05, 0.01)  # of a positive estimate, so that little of it is given away

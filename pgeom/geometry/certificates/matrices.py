@@ -16,6 +16,7 @@ import numpy as np
 from flint import arb, ctx, fmpq, fmpq_mat
 
 from pgeom.geometry.certificates.expression import (
+    Cell,
     Node,
     at_vertices,
     constant,
@@ -23,7 +24,6 @@ from pgeom.geometry.certificates.expression import (
     rational,
     terms,
 )
-from pgeom.geometry.certificates.regions import Cell
 from pgeom.geometry.simplex import tangent_basis
 
 EXACT = 12  # classes, up to which singular matrices are decided

@@ -15,7 +15,7 @@ from pgeom.geometry.certificates.arithmetics import (
     second_derivative,
     spectra,
 )
-from pgeom.geometry.certificates.certificate import Certificate, Verdict, seal
+from pgeom.geometry.certificates.certificate import Certificate, Verdict, jaxpr_hash, seal
 from pgeom.geometry.certificates.disproofs import (
     MANY,
     Pair,
@@ -28,15 +28,14 @@ from pgeom.geometry.certificates.disproofs import (
 from pgeom.geometry.certificates.expression import (
     Node,
     at_vertices,
+    dot,
     fraction,
     is_affine,
     rational,
     reachable,
 )
 from pgeom.geometry.certificates.hessians import Budget, Cover, HessianBound, cover
-from pgeom.geometry.certificates.jaxpr_hash import jaxpr_hash
 from pgeom.geometry.certificates.reader import Reading, Unsupported, read
-from pgeom.geometry.certificates.regions import dot
 from pgeom.geometry.certificates.rewriting import rewrite
 from pgeom.geometry.certificates.rules import Proof, span_tangents
 from pgeom.geometry.convexity import Witness

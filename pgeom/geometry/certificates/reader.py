@@ -19,12 +19,19 @@ from jax.extend import core
 
 from pgeom.geometry.any_generator import trace
 from pgeom.geometry.certificates.algebra import Graph
-from pgeom.geometry.certificates.array_primitives import RULES, elementwise
+from pgeom.geometry.certificates.certificate import same_but_for_precision
 from pgeom.geometry.certificates.expression import Node
-from pgeom.geometry.certificates.jaxpr_hash import same_but_for_precision
-from pgeom.geometry.certificates.primitives import Arithmetic, is_concrete, number
+from pgeom.geometry.certificates.operations import (
+    RULES,
+    TRUTH,
+    Arithmetic,
+    Split,
+    Unreadable,
+    elementwise,
+    is_concrete,
+    number,
+)
 from pgeom.geometry.certificates.rules import Ranges
-from pgeom.geometry.certificates.selects import TRUTH, Split, Unreadable
 from pgeom.types import Generator
 
 CALLS = {"pjit", "jit", "closed_call", "core_call", "checkpoint", "remat", "remat2"}

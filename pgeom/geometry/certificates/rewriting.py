@@ -23,6 +23,7 @@ from pgeom.geometry.certificates.expression import (
     Node,
     at_vertices,
     constant,
+    direction,
     factors,
     fraction,
     is_affine,
@@ -35,7 +36,6 @@ from pgeom.geometry.certificates.matrices import (
     is_semidefinite,
     quadratic_form,
 )
-from pgeom.geometry.certificates.regions import direction
 
 WHOLE = (2, 3, 4)  # powers that are multiplied out
 SQUARES = 12  # classes, up to which a quadratic form is written as a sum of squares

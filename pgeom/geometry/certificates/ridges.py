@@ -28,14 +28,15 @@ from pgeom.geometry.certificates.arithmetics import (
     is_positive,
 )
 from pgeom.geometry.certificates.expression import (
+    Direction,
     Node,
+    direction_of,
     is_affine,
     is_constant,
     is_softplus,
     rational,
     reachable,
 )
-from pgeom.geometry.certificates.regions import Direction, direction_of
 
 __all__ = ["Ridges", "direction_of"]
 

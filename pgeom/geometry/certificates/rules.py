@@ -24,9 +24,12 @@ from flint import fmpq, fmpq_mat
 from pgeom.geometry.certificates.arithmetics import Interval, Intervals, Undefined, is_positive
 from pgeom.geometry.certificates.expression import (
     ONE,
+    Direction,
     Node,
+    Point,
     at_vertices,
     constant,
+    direction_of,
     extremes,
     factors,
     is_affine,
@@ -41,7 +44,6 @@ from pgeom.geometry.certificates.matrices import (
     is_semidefinite,
     quadratic_form,
 )
-from pgeom.geometry.certificates.regions import Direction, Point, direction_of
 from pgeom.geometry.certificates.ridges import Ridges, Terms
 
 NO_RIDGES = ("max", "ramp", "quadratic")  # operations

@@ -21,14 +21,12 @@ import numpy as np
 from flint import arb, ctx, fmpq
 
 from pgeom.geometry.certificates.arithmetics import Series, values
-from pgeom.geometry.certificates.certificate import seal, write_document
+from pgeom.geometry.certificates.certificate import jaxpr_hash, seal, write_document
 from pgeom.geometry.certificates.disproofs import rational_point, sample
-from pgeom.geometry.certificates.expression import Node
+from pgeom.geometry.certificates.expression import Cell, Node, Rational, difference, unit
 from pgeom.geometry.certificates.hessians import split
-from pgeom.geometry.certificates.jaxpr_hash import jaxpr_hash
 from pgeom.geometry.certificates.prover import node_rows
 from pgeom.geometry.certificates.reader import read
-from pgeom.geometry.certificates.regions import Cell, Rational, difference, unit
 from pgeom.geometry.certificates.rewriting import rewrite
 from pgeom.geometry.certificates.rules import Proof, span_tangents
 from pgeom.types import Generator

@@ -19,6 +19,7 @@ smooth, it is small relative to the value too.
 Array([0.18], dtype=float32)
 """
 
+import re
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -44,6 +45,8 @@ UNTRACEABLE = (
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
 )
+# what Python says of it, as where it is formatted, hashed, or the end of a range
+TRACED = re.compile("Tracer|Only integer scalar arrays")
 AGREEMENT = 8  # units of ε·size within which the definition and the integral are the same number
 NODES = {4: 6, 8: 12}  # of the quadrature, by the bytes per number
 AT_ONCE = 1_000_000  # numbers up to which all nodes of all examples are evaluated at once
@@ -105,14 +108,22 @@ def scalar_function(F: Generator) -> Generator:
     return checked
 
 
-def call(F: Callable, p: Array) -> Any:
-    """F(p), or a TypeError in one line where F takes what is traced for a number."""
+def call(function: Callable, *arguments: Array, name: str = "F") -> Any:
+    """`function(*arguments)`, or one line if it takes what is traced for a number.
+
+    Args:
+      function: a function of the user's.
+      arguments: that it is called with.
+      name: what the error calls it.
+    """
     try:
-        return F(p)
-    except UNTRACEABLE as error:
+        return function(*arguments)
+    except (*UNTRACEABLE, TypeError, AttributeError) as error:
+        if not (isinstance(error, UNTRACEABLE) or TRACED.search(str(error))):
+            raise
         raise TypeError(
-            "F must be made of jax.numpy operations: use jax.numpy in place of NumPy, math and "
-            f"float(), and jnp.where in place of `if`{_locate(error)}"
+            f"{name} must be made of jax.numpy operations: use jax.numpy in place of NumPy, math "
+            f"and float(), and jnp.where in place of `if`{_locate(error)}"
         ) from None
 
 

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 
 from pgeom import edge
 from pgeom.geometry import power, simplex
+from pgeom.geometry.any_generator import call
 from pgeom.geometry.closed_forms import (
     ClosedForms,
     ClosedGenerator,
@@ -235,7 +236,7 @@ class Separable(SeparableGenerator):
     function: Any
 
     def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        return jnp.vectorize(self.function)(p)
+        return jnp.vectorize(partial(call, self.function))(p)
 
 
 def separable(f: Callable[[Array], Array]) -> Separable:

@@ -17,10 +17,13 @@ LONGEST = 1000  # steps of a loop that are followed
 
 
 def out_of_range(program: Any) -> str | None:
-    """The first index of a closed jaxpr of p that is known and out of range, in words, or None."""
-    p = program.jaxpr.invars[0]
+    """The first index of a closed jaxpr that is known and out of range, in words, or None.
+
+    The words are about p if that is its only argument.
+    """
+    inputs = program.jaxpr.invars
     finder = _Finder()
-    finder.run(program.jaxpr, program.consts, [p])
+    finder.run(program.jaxpr, program.consts, inputs if len(inputs) == 1 else [None] * len(inputs))
     return finder.found
 
 
@@ -53,15 +56,31 @@ class _Finder:
         name, nothing = eqn.primitive.name, [None] * len(eqn.outvars)
         if name == "scan":
             return self._scan(eqn.params, values) or nothing
+        if name == "cond":
+            return self._cond(eqn.params["branches"], *values) or nothing
         inner = next((eqn.params[key] for key in CALLS if key in eqn.params), None)
         if inner is not None and hasattr(getattr(inner, "jaxpr", inner), "eqns"):
             body = getattr(inner, "jaxpr", inner)
             if len(body.invars) != len(values):
                 return nothing
             return self.run(body, getattr(inner, "consts", []), values)
-        if name in INTEGERS and all(isinstance(x, np.ndarray) for x in values):
-            return [np.asarray(INTEGERS[name](eqn, *values))]
+        if all(isinstance(x, np.ndarray) for x in values):
+            if name in INTEGERS:
+                return [np.asarray(INTEGERS[name](eqn, *values))]
+            return _evaluate(eqn, values) or nothing
         return nothing
+
+    def _cond(self, branches: Any, which: Any, *values: Any) -> list | None:
+        """The results of the branch that is known to be taken; of any, an index may be wrong."""
+        known = isinstance(which, np.ndarray) and which.ndim == 0
+        place = min(max(int(which), 0), len(branches) - 1) if known else 0
+        taken = branches[place : place + 1] if known else branches
+        results = None
+        for branch in taken:
+            results = self.run(branch.jaxpr, branch.consts, list(values))
+            if self.found:
+                break
+        return results if known else None
 
     def _scan(self, params: dict, values: list) -> list | None:
         """The carry after a loop whose steps are followed one by one, as of `fori_loop`."""
@@ -86,6 +105,10 @@ class _Finder:
         elif name == "gather" and isinstance(values[1], np.ndarray) and not _is_filled(eqn.params):
             numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
             self._compare(values[0], shape, numbers.start_index_map, values[1], sizes)
+        elif name == "dynamic_update_slice" and all(isinstance(x, np.ndarray) for x in values[2:]):
+            places = np.array([int(x) for x in values[2:]])
+            sizes = eqn.invars[1].aval.shape
+            self._compare(values[0], shape, range(len(shape)), places, sizes)
         elif name.startswith("scatter") and isinstance(values[1], np.ndarray):
             axes = eqn.params["dimension_numbers"].scatter_dims_to_operand_dims
             self._compare(values[0], shape, axes, values[1], [1] * len(shape))
@@ -102,15 +125,33 @@ class _Finder:
                 return
 
 
+def _evaluate(eqn: Any, values: list) -> list | None:
+    """The results of an operation on known integers, if they are integers too and few."""
+    few = all(_is_whole(v.aval.dtype) and v.aval.size <= LONGEST for v in eqn.outvars)
+    if not few:
+        return None
+    try:
+        with jax.ensure_compile_time_eval():
+            results = eqn.primitive.bind(*map(jnp.asarray, values), **eqn.params)
+    except Exception:  # not every operation has a value by itself, as in a program for devices
+        return None
+    return [np.asarray(x) for x in (results if eqn.primitive.multiple_results else [results])]
+
+
+def _is_whole(kind: Any) -> bool:
+    return any(jnp.issubdtype(kind, one) for one in (jnp.integer, jnp.bool_))
+
+
 def _whole(value: Any) -> np.ndarray | None:
     """A constant of integers or truth values, which may become an index."""
     if isinstance(value, jax.core.Tracer):  # that F closes over
         return None
     kind = getattr(value, "dtype", None)
+    if isinstance(value, jax.core.Tracer):
+        return None
     if kind is None:
         return np.asarray(value) if isinstance(value, (bool, int)) else None
-    whole = any(jnp.issubdtype(kind, one) for one in (jnp.integer, jnp.bool_))
-    return np.asarray(value) if whole else None
+    return np.asarray(value) if _is_whole(kind) else None
 
 
 def _is_filled(params: dict) -> bool:

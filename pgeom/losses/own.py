@@ -225,13 +225,17 @@ def require_loss(loss: Callable, K: int, name: str) -> None:
     """Refuse what is no loss of logits `[n, K]` and labels `[n]`, with finite slopes."""
     logits = jnp.linspace(-3.0, 3.0, EXAMPLES * K).reshape(EXAMPLES, K)
     labels = jnp.arange(EXAMPLES) % K
+    traced = partial(call, loss, name="it")
     try:
+        program = jax.make_jaxpr(lambda labels, logits: traced(logits, labels))(labels, logits)
         values = jnp.asarray(loss(logits, labels))
         slopes = jax.grad(lambda z: jnp.sum(jnp.asarray(loss(z, labels))))(logits)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a user's function may raise
         raise UsageError(f"{name} raised {one_line(error)} on logits[{EXAMPLES}, {K}]") from error
+    if (wrong := out_of_range(program)) is not None:
+        raise UsageError(f"{name} reads {wrong}, on logits[{EXAMPLES}, {K}]")
     if values.shape != (EXAMPLES,) or not jnp.issubdtype(values.dtype, jnp.floating):
         raise UsageError(
             f"{name} must return one number per example, shape [{EXAMPLES}], got {values.dtype} of "

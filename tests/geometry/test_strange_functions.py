@@ -9,7 +9,7 @@ import pytest
 
 import pgeom
 from pgeom.frontend.errors import UsageError
-from pgeom.losses.own import require_generator
+from pgeom.losses.own import require_generator, require_loss
 
 P, Y = jnp.array([[0.5, 0.5]]), jnp.array([0])
 DOORS = {
@@ -61,6 +61,22 @@ BEYOND = {
         "entry 2 of an array that has 2 entries",
     ),
     "matrix": (lambda p: jnp.outer(p, p)[1, 2], "entry 2 of an array that has 2"),
+    "far before the start": (lambda p: p[-4] ** 2, "p[-4], but p has 2 entries"),
+    "get": (lambda p: p.at[5].get() ** 2, "p[5]"),
+    "add": (lambda p: jnp.sum(p.at[5].add(1.0) ** 2), "p[5]"),
+    "an update": (lambda p: jax.lax.dynamic_update_slice(p, jnp.ones(1), (2,)) @ p, "p[2]"),
+    "a dynamic index": (lambda p: jax.lax.dynamic_index_in_dim(p, 2)[0] ** 2, "p[2]"),
+    "take along": (lambda p: jnp.take_along_axis(p, jnp.array([2]), 0)[0] ** 2, "p[2]"),
+    "a remainder": (lambda p: p[jnp.asarray(5) % 3] ** 2, "p[2]"),
+    "a quotient": (lambda p: p[jnp.asarray(5) // 2] ** 2, "p[2]"),
+    "a negative": (lambda p: p[-jnp.asarray(3)] ** 2, "p[-3]"),
+    "the larger": (lambda p: p[jnp.maximum(2, jnp.asarray(1))] ** 2, "p[2]"),
+    "a running sum": (lambda p: jnp.sum(p[jnp.cumsum(jnp.ones(2, int))] ** 2), "p[2]"),
+    "rolled": (lambda p: jnp.sum(p[jnp.roll(jnp.arange(3), 1)] ** 2), "p[2]"),
+    "reversed": (lambda p: jnp.sum(p[jnp.arange(3)[::-1]] ** 2), "p[2]"),
+    "an order": (lambda p: jnp.sum(p[jnp.argsort(jnp.array([3, 1, 2]))] ** 2), "p[2]"),
+    "a branch": (lambda p: jax.lax.cond(p[0] > 0.3, third, lambda p: p[0] ** 2, p), "p[2]"),
+    "a chosen branch": (lambda p: jax.lax.switch(1, [lambda p: p @ p, third], p), "p[2]"),
 }
 
 
@@ -79,6 +95,9 @@ def test_it_is_refused_at_every_door(door):
 
 
 WITHIN = {
+    "the other branch": lambda p: jax.lax.cond(p.size > 2, third, lambda p: p @ p, p),
+    "computed": lambda p: jnp.sum(p[jnp.cumsum(jnp.ones(2, int)) - 1] ** 2),
+    "wrapped on purpose": lambda p: p @ p + jnp.take(p, 2, mode="wrap"),
     "ends": lambda p: p[0] ** 2 + p[-1] ** 2 + p[jnp.array([-2, 1])] @ p,
     "an empty rest": lambda p: p @ p + jnp.sum(p[2:]),
     "filled on purpose": lambda p: p @ p + p.at[2].get(mode="fill", fill_value=0.0),
@@ -104,6 +123,31 @@ UNTRACEABLE = {
     "all": lambda p: p[0] if all(x > 0 for x in p) else p[1],
     "boolean index": lambda p: jnp.sum(p[p > 0.3]),
     "jitted": jax.jit(lambda p: jnp.sum(np.log(p))),
+    "item": lambda p: p[0].item() ** 2,
+    "tolist": lambda p: sum(x**2 for x in p.tolist()),
+    "range": lambda p: sum(p[k] for k in range(p[0])),
+    "an index of a list": lambda p: [1.0, 2.0][p[0]] * p[0],
+    "a text": lambda p: float(f"{p[0]:.3f}"),
+    "a key": lambda p: {0.5: p[0]}[p[0]],
+    "a method of PyTorch": lambda p: p.detach() @ p,
+    "Python's max": lambda p: max(p),
+    "while": lambda p: next(x for x in p if x > 0.1),
+    "and": lambda p: jnp.where(p[0] > 0.1 and p[1] > 0.1, p[0], p[1]),
+}
+UNTRACEABLE_PARTS = {
+    "NumPy": lambda x: x * np.log(x),
+    "math": lambda x: x * math.log(x),
+    "float": lambda x: float(x) ** 2,
+    "item": lambda x: x.item() ** 2,
+    "if": lambda x: x**2 if x > 0.1 else x,
+}
+UNTRACEABLE_LOSSES = {
+    "NumPy": lambda z, y: jnp.sum(np.exp(-z), axis=1),
+    "float": lambda z, y: float(z[0, 0]) * jnp.ones(len(y)),
+    "if": lambda z, y: z[:, 0] if z[0, 0] > 0 else z[:, 1],
+    "a label": lambda z, y: jnp.stack([-z[i, int(label)] for i, label in enumerate(y)]),
+    "labels of NumPy": lambda z, y: -jnp.sum(z * np.eye(2)[np.asarray(y)], axis=1),
+    "boolean index": lambda z, y: z[y == 0][:, 0],
 }
 NO_SCALAR = {
     "Python integer": (lambda p: 1, "got int"),
@@ -121,6 +165,27 @@ def test_what_jax_cannot_trace_is_told_to_use_jax_numpy(name):
     assert "use jax.numpy" in text and "\n" not in text
     assert "of test_strange_functions.py)" in text
     assert error.value.__suppress_context__
+
+
+@pytest.mark.parametrize("name", UNTRACEABLE_PARTS)
+def test_so_in_the_function_of_one_number_of_a_separable_one(name):
+    F = pgeom.generators.separable(UNTRACEABLE_PARTS[name])
+    for door in (F, "score", "link", "Fenchel-Young loss", "diagnosis"):
+        with pytest.raises(TypeError, match=r"use jax\.numpy") as error:
+            DOORS[door](F) if isinstance(door, str) else door(P[0])
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", UNTRACEABLE_LOSSES)
+def test_so_in_a_loss(name):
+    with pytest.raises(UsageError, match=r"^mine raised .* use jax\.numpy") as error:
+        require_loss(UNTRACEABLE_LOSSES[name], 2, "mine")
+    assert "\n" not in str(error.value)
+
+
+def test_a_loss_of_a_class_that_is_not_there_is_refused():
+    with pytest.raises(UsageError, match=r"^mine reads entry 2 of an array that has 2 entries"):
+        require_loss(lambda z, y: z[:, 2] - z[jnp.arange(len(y)), y], 2, "mine")
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -129,12 +129,25 @@ class Shannon(SeparableGenerator):
     """F(p) = Σ p log p, the negative entropy; its score is −log p_y, cross-entropy."""
 
     def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        return jax.scipy.special.xlogy(p, p)
+        return _entropy_term(p)
 
     @property
     def closed_forms(self) -> ClosedForms:
         limit = Tsallis(1.0).closed_forms
         return limit._replace(score_on_logits=cross_entropy)
+
+
+@jax.custom_jvp
+def _entropy_term(p):
+    return jax.scipy.special.xlogy(p, p)
+
+
+@_entropy_term.defjvp
+def _entropy_term_jvp(primals, tangents):
+    # By hand because autodiff divides by p² on the way to the second derivative 1/p, and overflows
+    # where that does not.
+    (p,), (p_dot,) = primals, tangents
+    return _entropy_term(p), (1 + jnp.log(p)) * p_dot
 
 
 shannon = Shannon()

@@ -24,8 +24,8 @@ from pgeom.geometry.bregman import bregman_divergence
 from pgeom.geometry.closed_forms import ClosedGenerator, Combination
 from pgeom.geometry.derivatives import pushforward, sum_of_slopes
 from pgeom.geometry.generators import Separable
-from pgeom.geometry.optimality import ACCEPTED, gap_and_rounding, slack, slopes, unit
-from pgeom.geometry.thresholds import Maximum
+from pgeom.geometry.optimality import ACCEPTED, gap_and_rounding, slopes, unit
+from pgeom.geometry.thresholds import Maximum, row_sum
 from pgeom.types import Generator
 
 FARTHEST = 1e18  # logits further below the largest, in the unit of F, change nothing
@@ -199,14 +199,14 @@ def _response(method: Method, pure: Callable, p, primals, tangents):
 
     moved = sum_of_slopes(p, (z_dot, lambda dot: dot), (parameter_dots, slope_in_parameters))
     size = unit(F, z)
-    s = _multipliers(F, inside, size * shifted(z, size))
+    s = _multipliers(F, p, size * shifted(z, size))
     return method.respond(F, p, s, moved)
 
 
 def _value(F: Generator, p, z, eta):
     """D_F(η, p) + ⟨s, η⟩: no term is negative, and the first has closed forms."""
     inside = simplex.interior(p)
-    s = _multipliers(F, inside, z)
+    s = _multipliers(F, p, z)
     pull = jnp.where(eta > 0, eta * s, 0.0)  # 0 · ∞ counts as 0
     value = bregman_divergence(F)(eta.T, inside.T) + jnp.sum(pull, axis=0)
     if choose_method(F).maximise is not interior_point.maximise:
@@ -225,8 +225,17 @@ def scaled_gap(F: Generator, p: Float[Array, "K n"], z: Float[Array, "K n"]):
 
 
 def _multipliers(F: Generator, p, z):
-    """s_j = max_k r_k − r_j, r = z − ∇F(p); zero where it cannot be told from zero."""
-    slope, size = slopes(F, p), unit(F, z)
-    s = slack(z - slope)
-    noise = NOISE * jnp.finfo(z.dtype).eps * (size + jnp.abs(slope) - z)
-    return jnp.where(s < noise, 0.0, s)
+    """s_j = ⟨r, p⟩ − r_j, r = z − ∇F(p); zero where it cannot be told from zero.
+
+    At the maximiser ⟨r, p⟩ is the largest r_k. Of two numbers that rounding alone tells apart it is
+    the better one: an entry counts by its probability, and one that is negligible may have a slope
+    so large that its r_k is all rounding.
+    """
+    slope, size = slopes(F, simplex.interior(p)), unit(F, z)
+    sizes = size + jnp.abs(slope) - z
+    level, noise_of_level = (row_sum(jnp.where(p > 0, p * x, 0.0)) for x in (z - slope, sizes))
+    s = level - (z - slope)
+    noise = NOISE * jnp.finfo(z.dtype).eps * (sizes + noise_of_level)
+    # the support of a threshold is known, and no multiplier of its classes is left to be told
+    zero = (p > 0) if separable.has_threshold(F) else (s < noise)
+    return jnp.where(zero | (s < 0), 0.0, s)

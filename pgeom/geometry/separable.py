@@ -157,9 +157,18 @@ def _(F: Spherical, z) -> Maximum:
 
 
 def curvatures(F: Generator, p: Float[Array, "K n"]) -> Float[Array, "K n"]:
-    """f″(p_k), entry by entry."""
+    """f″(p_k), entry by entry.
+
+    Where autodiff overflows on the way, as for p log p, through 1/p² long before 1/p does, it is
+    computed slightly inside the simplex and extrapolated to p like 1/p_k.
+    """
     slope = jax.grad(lambda p: jnp.sum(_terms(F, p)))
-    return jax.jvp(slope, (p,), (jnp.ones_like(p),))[1]
+
+    def bends(p):
+        return jax.jvp(slope, (p,), (jnp.ones_like(p),))[1]
+
+    direct, inside = bends(p), simplex.interior(p, 0.5)
+    return jnp.where(direct >= 0, direct, bends(inside) * (inside / p))
 
 
 def _maximise_sum(F: Generator, z) -> Maximum:
@@ -203,7 +212,8 @@ def _invert(both: Callable, lowest, x):
         # far from a p that may be tiny, halve the bracket of log p instead
         near = (newton > state.p / 2) & (newton < 2 * state.p) & (newton > low) & (newton < high)
         following = jnp.where(near, newton, jnp.sqrt(low) * jnp.sqrt(high))
-        done = state.done | (jnp.abs(following - state.p) <= eps * state.p)
+        # of the ratio, because the difference of two tiny numbers may underflow
+        done = state.done | (jnp.abs(following / state.p - 1) <= eps)
         return _Bracket(jnp.where(done, state.p, following), low, high, done, state.steps + 1)
 
     def unsettled(state: _Bracket):

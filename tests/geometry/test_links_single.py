@@ -121,3 +121,25 @@ def test_small_generators_are_solved_and_small_errors_seen():
     np.testing.assert_allclose(loss, 3e-6, rtol=1e-5)  # z_0 − z_2, since p = e_0
     with pytest.raises(ValueError, match="F must be convex"):
         pgeom.canonical_link(lambda p: -1e-7 * cubic(p))(z)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("gap", [45.06, 350.0])
+def test_no_multiplier_is_read_off_a_negligible_entry(bits, gap):
+    """p₁ is e^−86 or e^−696: its slope is all that rounding and underflow make of it."""
+    F = 0.5 * G.shannon + G.squared_norm
+    with jax.enable_x64(bits == 64):
+        z = jnp.asarray([0.0, -gap], f"float{bits}")
+        p = pgeom.canonical_link(F)(z)
+        loss = pgeom.fenchel_young(F)(z, jnp.array(0))
+    expected = np.exp(2 * (2.5 - gap) - 1)  # from ½ log p₁ + ½ + 2p₁ = z₁ − z₀ + ½ + 2
+    rounding = {32: 1e-38, 64: 1e-307}[bits]
+    np.testing.assert_allclose(p[1], expected, rtol=1e-4, atol=rounding)
+    np.testing.assert_allclose(loss, expected / 2, rtol=1e-4, atol=rounding)
+
+
+def test_no_multiplier_is_read_off_the_rounding_of_a_steep_slope():
+    """The slopes of Σ√p at entries of 1e-8 are 1e4, and known to .001."""
+    F, z = G.tsallis(0.5), jnp.array([1e4, -7e3, -1.3e4])
+    # by fifty digits: about Σ_j 1/(z₀ − z_j)
+    np.testing.assert_allclose(pgeom.fenchel_young(F)(z, jnp.array(0)), 1.022965e-4, rtol=1e-5)

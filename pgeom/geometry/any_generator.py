@@ -87,6 +87,11 @@ def values_at(F: Generator, q: Float[Array, "n K"]) -> Float[Array, " n"]:
     return jax.vmap(F)(jnp.where(undefined[:, None], _inside(q), q))
 
 
+def slopes(F: Generator, p: Float[Array, "n K"]) -> Float[Array, "n K"]:
+    """∇F at each row of p, or just inside where p is on the boundary."""
+    return jax.vmap(jax.grad(F))(_inside(p))
+
+
 def scalar_function(F: Generator) -> Generator:
     """F, made to raise unless it returns a real scalar, which is cast to the dtype of p."""
 
@@ -147,7 +152,10 @@ def _vertex_values(F: Generator, K: int, dtype: DTypeLike) -> Array:
         return form(K, dtype)
 
     def vertex_value(label):
-        return values_at(scalar_function(F), simplex.vertex(label, K, dtype)[None])[0]
+        e_y, function = simplex.vertex(label, K, dtype), scalar_function(F)
+        value = function(simplex.interior(e_y))  # for 0·log 0 as close as numbers come
+        value = jnp.where(jnp.isnan(function(e_y)), value, function(e_y))
+        return jnp.where(jnp.isnan(value), values_at(function, e_y[None])[0], value)
 
     return jax.lax.map(vertex_value, jnp.arange(K), batch_size=min(K, 64))
 
@@ -247,7 +255,7 @@ def _careful_value(F: Generator, displace: Callable, target, p):
 
 def _definition(F: Generator, p, q, d, F_q, F_p) -> tuple[Array, Array]:
     """F(q) − F(p) − ⟨∇F(p), d⟩, and the size of its terms."""
-    slope = jax.vmap(jax.grad(F))(_inside(p))
+    slope = slopes(F, p)
     size = jnp.abs(F_q) + jnp.abs(F_p) + jnp.sum(jnp.abs(slope) * (p + q), axis=1)
     return F_q - F_p - jnp.sum(slope * d, axis=1), jax.lax.stop_gradient(size)
 

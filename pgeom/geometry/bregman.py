@@ -24,12 +24,15 @@ from pgeom.geometry import simplex
 from pgeom.geometry.any_generator import (
     any_divergence,
     scalar_function,
+    slopes,
     values_at,
     vertex_values,
 )
 from pgeom.geometry.closed_forms import closed_forms, sum_over_parts
 from pgeom.geometry.softmax import softmax
 from pgeom.types import Generator, Labels, Score, Vectors
+
+NEXT_TO_A_VERTEX = 31 / 32  # where a difference to F at the vertex has lost five bits
 
 PairFunction: TypeAlias = Callable[[Vectors, Vectors], Float[Array, "..."]]
 
@@ -182,13 +185,58 @@ def _jensen_gap(F: Generator, eta):
     """E_{Y∼η} F(e_Y) − F(η) ≥ 0, the expected score of η itself; exactly zero at a vertex."""
 
     def part_value(F):
+        function = scalar_function(F)
         at_vertices = vertex_values(F, eta.shape[-1], eta.dtype)[None]
-        mean = jnp.sum(eta * jnp.where(eta > 0, at_vertices, 0.0), axis=1)  # 0 · ∞ counts as 0
-        gap = mean - values_at(scalar_function(F), eta)
-        # next to a vertex the difference is all rounding, which no convex F may make a negative
-        # score; whether a function without closed forms is convex, only its gap can tell
+        weighted = jnp.where(eta > 0, eta * at_vertices, 0.0)  # 0 · ∞ counts as 0
+        at_eta = values_at(function, eta)
+        gap = jnp.sum(weighted, axis=1) - at_eta
+        size = jnp.sum(jnp.abs(weighted), axis=1) + jnp.abs(at_eta)
+
+        one_hot = jnp.sum(eta > 0, axis=1) == 1  # η_m may have been rounded to one
+        close = (jnp.max(eta, axis=1) > NEXT_TO_A_VERTEX) & ~one_hot
+        gap = jax.lax.cond(
+            jnp.any(close),
+            lambda: jnp.where(close, _gap_next_to_vertex(F, eta, at_vertices, gap, size), gap),
+            lambda: gap,
+        )
+        # what is left is rounding, which no convex F may make a negative score; whether a function
+        # without closed forms is convex, only its gap can tell
         convex = closed_forms(F).divergence is not None
         gap = jnp.maximum(gap, 0.0) if convex else gap
-        return jnp.where(jnp.max(eta, axis=1) >= 1, 0.0, gap)
+        return jnp.where(one_hot, 0.0, gap)
 
     return sum_over_parts(part_value, F, eta.dtype)
+
+
+def _gap_next_to_vertex(F: Generator, eta, at_vertices, gap, size):
+    """The same where the largest η_m is close to one, and F(η) to F(e_m).
+
+    E F(e_Y) − F(η) = Σ_{y≠m} η_y D_F(e_y, e_m) − D_F(η, e_m), in terms that are as small as the
+    other η_y. Where the slopes at the vertex are too steep for it, as those of entropies, which are
+    zero at the vertices and do not cancel, only the rounding of η_m is made good.
+
+    Args:
+      F: the generator.
+      eta: η, `[n, K]`.
+      at_vertices: F(e_1), …, `[1, K]`.
+      gap: the gap as a difference, `[n]`.
+      size: the sum of the absolute values of its terms, `[n]`.
+    """
+    m = jax.vmap(simplex.argmax_mask)(eta)
+    e_m = m.astype(eta.dtype)
+    slope = slopes(scalar_function(F), e_m)
+
+    def mine(values):
+        return jnp.sum(jnp.where(m, values, 0.0), axis=1, keepdims=True)
+
+    others = jnp.where(m, 0.0, eta)
+    rise, run = at_vertices - mine(at_vertices), slope - mine(slope)
+    steps = jnp.sum(jnp.where(others > 0, others * (rise - run), 0.0), axis=1)
+    reach = (
+        jnp.abs(at_vertices) + jnp.abs(mine(at_vertices)) + jnp.abs(slope) + jnp.abs(mine(slope))
+    )
+    careful = steps - _divergence(F, _from_target, eta, e_m)
+    better = jnp.isfinite(careful) & (jnp.sum(others * reach, axis=1) < size)
+    rounded = 1 - mine(eta)[:, 0] - jnp.sum(others, axis=1)  # η_m is that much too small
+    corrected = gap + rounded * (mine(at_vertices) - mine(slope))[:, 0]
+    return jnp.where(better, careful, jnp.where(jnp.isfinite(corrected), corrected, gap))

@@ -185,3 +185,35 @@ def test_a_gap_that_is_truly_negative_is_told(x64):
     eta = np.array([0.5, 0.25, 0.25])
     actual = pgeom.bregman_score(lambda p: -jnp.sum(p**2))(eta, eta)
     np.testing.assert_allclose(actual, np.sum(eta**2) - 1)
+
+
+NEXT_TO_A_VERTEX = {  # generators, and the relative error that is allowed in float32
+    "squared-norm": (lambda: G.squared_norm, 1e-6),
+    "spherical": (lambda: G.spherical, 1e-6),
+    "tsallis-2.5": (lambda: G.tsallis(2.5), 1e-6),
+    "tsallis-half": (lambda: G.tsallis(0.5), 1e-6),
+    "shannon": (lambda: G.shannon, 1e-6),
+    "quadratic": (lambda: G.quadratic(A), 1e-6),
+    "hyperbolic": (lambda: G.hyperbolic(**RIDGES), 1e-6),
+    "combination": (lambda: 0.5 * G.shannon + G.squared_norm, 1e-6),
+    "user-cubic": (lambda: cubic, 1e-6),
+    "user-entropy": (lambda: entropy, 1e-5),
+    "separable": (lambda: G.separable(lambda x: x**4), 1e-6),
+}
+
+
+@pytest.mark.parametrize("name", NEXT_TO_A_VERTEX)
+def test_the_expected_score_of_the_truth_next_to_a_vertex(name):
+    """Σ_y η_y ℓ(p, y) at p = η, which a difference of values of F rounds to nothing."""
+    make, tolerance = NEXT_TO_A_VERTEX[name]
+    rest = np.array([1e-2, 1e-4, 1e-6, 1e-9])[:, None] * np.array([[0.75, 0.25]])
+    eta = np.insert(rest, 1, 1 - np.sum(rest, axis=1), axis=1)
+    logits = np.log(eta).astype(np.float32)
+    actual = np.asarray(jax.jit(loss(make()))(logits, jnp.asarray(eta, jnp.float32)))
+    at_eta = jax.jit(pgeom.bregman_score(make()))(*[jnp.asarray(eta, jnp.float32)] * 2)
+    with jax.enable_x64(True):
+        labelled = jax.vmap(jax.vmap(loss(make()), (None, 0)), (0, None))
+        values = jax.jit(labelled)(jnp.asarray(logits, float), jnp.arange(3))
+        expected = np.sum(eta * np.asarray(values), axis=1)
+    np.testing.assert_allclose(actual, expected, rtol=tolerance)
+    np.testing.assert_allclose(at_eta, expected, rtol=tolerance)

@@ -190,7 +190,7 @@ def _divergence(F: Callable, displace: Callable) -> Callable:
     def value(target, p, *parameters):
         return _value(lambda x: F(x, *parameters), partial(_displace, displace), target, p)
 
-    divergence = jax.custom_jvp(value)
+    divergence, hessian_products = jax.custom_jvp(value), _hessian_products(F)
 
     def divergence_jvp(primals, tangents):
         # By hand because ∇F(p) cancels from the derivative in p, −H(p)d, in exact arithmetic only.
@@ -199,7 +199,7 @@ def _divergence(F: Callable, displace: Callable) -> Callable:
 
         def slope_in_p(dot):
             _, d = displace(target, p)
-            return -jnp.sum(_hessian_products(lambda x: F(x, *parameters), p, d) * dot, axis=1)
+            return -jnp.sum(hessian_products(p, d, *parameters) * dot, axis=1)
 
         def slope_in_others(dots):
             # of the definition, because a change of F may change which of the two is valid
@@ -282,8 +282,39 @@ def _curvature(F: Generator, x, d):
     return jax.jvp(lambda x: jax.jvp(F, (x,), (d,))[1], (_inside(x, 0.5),), (d,))[1]
 
 
-def _hessian_products(F: Generator, p, d):
-    """H(p)d for a batch `[n, K]`.
+def _hessian_products(F: Callable) -> Callable:
+    """`products(p, d, *parameters)`: H(p)d of `F(p, *parameters)` for a batch `[n, K]`."""
+
+    @jax.custom_jvp
+    def products(p, d, *parameters):
+        return _first_products(lambda x: F(x, *parameters), p, d)
+
+    def products_jvp(primals, tangents):
+        # By hand because autodiff of p log p passes through 1/p³, which overflows long before the
+        # derivative does.
+        (p, d, *parameters), (p_dot, d_dot, *parameter_dots) = primals, tangents
+        out = products(*primals)
+
+        def slope_in_parameters(dots):
+            return pushforward(
+                lambda *values: _first_products(lambda x: F(x, *values), p, d), parameters, dots
+            )
+
+        def slope_in_p(dot):
+            return _second_products(lambda x: F(x, *parameters), p, d, out, dot)
+
+        def slope_in_d(dot):
+            return _linear_products(lambda x: F(x, *parameters), p, d, out, dot)
+
+        others = (parameter_dots, slope_in_parameters)
+        return out, sum_of_slopes(out, (p_dot, slope_in_p), (d_dot, slope_in_d), others)
+
+    products.defjvp(products_jvp, symbolic_zeros=True)
+    return products
+
+
+def _first_products(F: Generator, p, d):
+    """H(p)d for a batch.
 
     Where autodiff overflows, as for p log p, through 1/p² long before 1/p does, the entry is
     computed slightly inside the simplex and extrapolated to p like 1/p_j, which keeps p_j(Hd)_j.
@@ -295,9 +326,50 @@ def _hessian_products(F: Generator, p, d):
 
         return jax.vmap(product)(p, d)
 
-    lowest, most = products(1.0), jnp.finfo(p.dtype).max
-    inside = products(0.5) * (simplex.interior(p, 0.5) / simplex.interior(p))
+    lowest, most = products(1.0), jnp.finfo(p.dtype).max / 16  # room for what multiplies it
+    inside = products(0.5) * (simplex.interior(p, 0.5) / simplex.interior(p, simplex.LOWEST))
     return jnp.where(jnp.isfinite(lowest), lowest, jnp.clip(inside, -most, most))
+
+
+def _linear_products(F: Generator, p, d, products, d_dot):
+    """H(p)ḋ, extrapolated where and as `products` = H(p)d is: linear in ḋ."""
+
+    def product(x, d):
+        return jax.jvp(jax.grad(F), (x,), (d,))[1]
+
+    lowest = _inside(p)
+    overflows = ~jnp.isfinite(jax.vmap(product)(lowest, d))
+    x = jnp.where(overflows, _inside(p, 0.5), lowest)
+    ratio = simplex.interior(p, 0.5) / simplex.interior(p, simplex.LOWEST)
+    growth = _growth(overflows, ratio, products, jax.vmap(product)(x, d))
+    return jax.vmap(product)(x, d_dot) * growth
+
+
+def _second_products(F: Generator, p, d, products, p_dot):
+    """The change of `products` = H(p)d as p moves by ṗ: linear in ṗ.
+
+    Where autodiff overflows on the way, the entry is computed further inside the simplex, for the
+    same relative change of p_j, and extrapolated to p as (Hd)_j/p_j.
+    """
+
+    def change(x, x_dot, d):
+        return jax.jvp(lambda x: jax.jvp(jax.grad(F), (x,), (d,))[1], (x,), (x_dot,))
+
+    lowest = _inside(p)
+    overflows = ~jnp.isfinite(jax.vmap(change)(lowest, lowest, d)[1])
+    x = jnp.where(overflows, _inside(p, 0.2), lowest)
+    ratio = simplex.interior(p, 0.2) / simplex.interior(p, simplex.LOWEST)
+    ratio = jnp.where(overflows, ratio, 1.0)
+    there, moved = jax.vmap(change)(x, p_dot * ratio, d)
+    return moved * _growth(overflows, ratio, products, there)
+
+
+def _growth(overflows, ratio, products, there):
+    """How much larger an entry is at p than inside the simplex, where (Hd)_j is `there`: as much as
+    (Hd)_j itself, or by the ratio if that is zero; one where nothing overflows."""
+    known = overflows & jnp.isfinite(there) & (there != 0)
+    growth = jnp.where(known, products / jnp.where(known, there, 1.0), ratio)
+    return jax.lax.stop_gradient(jnp.where(overflows, growth, 1.0))
 
 
 def _inside(p, power: float = 1.0):

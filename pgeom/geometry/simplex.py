@@ -35,6 +35,9 @@ def argmax_mask(values: Float[Array, " K"]) -> Bool[Array, " K"]:
     return places == first
 
 
+LOWEST = 0.95  # a power as below: 1/p may then be multiplied by numbers up to a hundred
+
+
 def interior(p: Float[Array, "*shape"], power: float = 1.0) -> Float[Array, "*shape"]:
     """`p`, with no entry below the smallest normal number raised to a power of at most one.
 

@@ -180,7 +180,7 @@ def softmax(logits: Float[Array, " K"], floored: bool = False) -> Float[Array, "
 
     Args:
       logits: z.
-      floored: whether to differentiate at `simplex.interior(softmax(z))`, so that a gradient that
+      floored: whether to differentiate at `simplex.interior` of it, so that a gradient that
         diverges on the boundary is multiplied by a p that is not zero.
     """
     return jax.nn.softmax(logits)
@@ -213,7 +213,7 @@ def _softmax_again_jvp(floored, primals, tangents):
 
 
 def _inside(p, logits, floored):
-    return jnp.where(logits > -jnp.inf, simplex.interior(p), 0.0) if floored else p
+    return jnp.where(logits > -jnp.inf, simplex.interior(p, simplex.LOWEST), 0.0) if floored else p
 
 
 def _change(p, scale, logits_dot):

@@ -241,3 +241,52 @@ def test_a_class_without_mass_costs_a_singular_generator_no_digits(delta):
     for name, F in generators.items():
         actual = jax.jit(pgeom.bregman_score(F))(p, jnp.array([0]))
         np.testing.assert_allclose(actual, [expected[name]], rtol=1e-6, err_msg=name)
+
+
+SECOND = {  # generators, and the largest gap at which 1/p³ and the like are far out of range
+    "entropy": (entropy, 1e4),
+    "xlogy": (lambda p: jnp.sum(jax.scipy.special.xlogy(p, p)), 1e4),
+    "ten entropies": (lambda p: 10 * jnp.sum(p * jnp.log(p)), 1e4),
+    "entropy and squares": (lambda p: jnp.sum(p * jnp.log(p) + p**2), 1e4),
+    "roots": (lambda p: -jnp.sum(jnp.sqrt(p)), 45.0),
+    "cubes": (cubic, 1e4),
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_second_derivatives_are_finite_where_those_of_a_generator_overflow(name, dtype):
+    """Forward and in reverse over the gradient, to the rounding of the gradient's terms."""
+    F, furthest = SECOND[name]
+    with jax.enable_x64(dtype == jnp.float64):
+        gaps = [gap for gap in (16.0, 28.0, 30.0, 45.0, 60.0, 100.0, 1e4) if gap <= furthest]
+        z = jnp.asarray([[gap, 0.0, 0.25] for gap in gaps], dtype)
+        v = jnp.asarray([2.0, -1.0, 0.5], dtype)
+
+        def both(z):
+            slope = jax.grad(lambda z: loss(F)(z, 1))
+            in_reverse = jax.grad(lambda z: jnp.vdot(slope(z), v))
+            return slope(z), jax.jvp(slope, (z,), (v,))[1], in_reverse(z)
+
+        slopes, forward, reverse = jax.jit(jax.vmap(both))(z)
+    chex.assert_tree_all_finite((slopes, forward, reverse))
+    with jax.enable_x64(True):  # p log p has p − e_y and J in closed form
+        wide = np.asarray(z, np.float64)
+        p = np.asarray(jax.nn.softmax(wide))
+        if name in ("entropy", "xlogy"):
+            expected = p * (np.asarray(v) - p @ np.asarray(v, np.float64)[:, None])
+        elif name == "roots":  # ∂ℓ/∂z_k of Σ_j √p_j/2 − 1 + 1/(2√p_y), twice
+            exact = lambda z: _root_score(jax.nn.softmax(z))  # noqa: E731
+            step = lambda z: jax.jvp(jax.grad(exact), (z,), (jnp.asarray(v, float),))[1]  # noqa: E731
+            expected = np.asarray(jax.vmap(step)(jnp.asarray(wide)))
+        else:
+            return
+    size = 1 + np.linalg.norm(np.asarray(slopes, np.float64), axis=1, keepdims=True)
+    allowed = 64 * float(jnp.finfo(dtype).eps) * size
+    for actual in (forward, reverse):
+        assert np.all(np.abs(np.asarray(actual, np.float64) - expected) <= allowed)
+
+
+def _root_score(p):
+    """D(e_1, p) of −Σ√p."""
+    return jnp.sum(jnp.sqrt(p)) / 2 - 1 + 1 / (2 * jnp.sqrt(p[1]))

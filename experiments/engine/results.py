@@ -33,11 +33,12 @@ def read_frame(study: Study, folder: Path, store: Store | None = None) -> pd.Dat
     """The recorded runs of a study, one row per run, in the order of regimes, losses, seeds.
 
     Whatever name a run was recorded under, it has the name and label of the study's loss; `uneven`
-    says whether the classes of its dataset are, by which tables choose their metric. Damaged lines
-    are left out with a warning that names them. A `store` of the folder that is at hand saves
-    reading its records again.
+    says whether the classes of its dataset are, by which tables choose their metric, and `stop_on`
+    what made an epoch the best one. Damaged lines are left out with a warning that names them. A
+    `store` of the folder that is at hand saves reading its records again.
     """
     store, identity, rows = store or Store(folder), identify(study), []
+    shared = {"uneven": study.dataset.is_uneven, "stop_on": study.training.stop_on}
     records = store.records
     for flaw in describe_flaws(line for line in store.lines if line.flaw != TORN):
         warnings.warn(f"{folder / RECORDS}, {flaw}; left out", stacklevel=2)
@@ -45,7 +46,7 @@ def read_frame(study: Study, folder: Path, store: Store | None = None) -> pd.Dat
         for loss, key in zip(study.losses, identity.runs(cell), strict=True):
             if key in records:
                 names = {"loss": loss.name, "label": loss.label, "study": study.name}
-                rows.append({**records[key], **names, "uneven": study.dataset.is_uneven})
+                rows.append({**records[key], **names, **shared})
     frame = pd.DataFrame(rows)
     for column, order in (("regime", study.regimes), ("loss", [x.name for x in study.losses])):
         frame[column] = pd.Categorical(frame[column], list(map(str, order)), ordered=True)

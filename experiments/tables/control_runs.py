@@ -11,7 +11,7 @@ from experiments.tables.margins import METRICS
 def take_last_epoch(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with the metrics of their last epoch in place of those of the kept one."""
     last = {metric: runs[f"last_{metric}"] for metric in METRICS}
-    return runs.assign(**last, best_epoch=runs["stopped_epoch"])
+    return runs.assign(**last, best_epoch=runs["stopped_epoch"], stop_on="none")
 
 
 def take_chosen_rate(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:

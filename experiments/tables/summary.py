@@ -106,8 +106,7 @@ def convergence_notes(frame: pd.DataFrame, epochs: int | None = None) -> list[st
     if "stopped_epoch" not in frame:
         return []
     last = frame[frame["best_epoch"] == frame["stopped_epoch"]]
-    # with `--stop-on none` the last epoch is kept, whichever was best
-    last = last[[_least_at_the_end(run) for run in last.to_dict("records")]]
+    last = last[[_is_best_at_the_end(run) for run in last.to_dict("records")]]
     if last.empty:
         return []
     more = 2 * (epochs or int(last["stopped_epoch"].max()))
@@ -116,8 +115,10 @@ def convergence_notes(frame: pd.DataFrame, epochs: int | None = None) -> list[st
     return [f"{len(last)} of {runs} {were} last epoch: not converged, try --epochs {more}"]
 
 
-def _least_at_the_end(run: dict) -> bool:
-    """Whether no epoch had a lower validation loss than the last, as far as they are recorded."""
+def _is_best_at_the_end(run: dict) -> bool:
+    """Whether the last epoch, which was kept, was the best: `--stop-on none` keeps it anyway."""
+    if run.get("stop_on") != "none":
+        return True
     curves = (run.get(name) for name in ("validation_nll", "validation_loss"))
     values = next((curve for curve in curves if isinstance(curve, list)), [])
     known = [value for value in values if value is not None]

@@ -111,11 +111,18 @@ CURVES = {
         f"2 of 2 runs were best in their {NOTE} 6",
     ),
     "no curve": ([converging(0, 45, 45)], f"1 of 1 run was best in its {NOTE} 90"),
-    "the last epoch is kept, but was not best": ([converging(0, 3, 3, [1.0, 2.0, 3.0])], None),
+    "the last epoch is kept, but was not best": (
+        [converging(0, 3, 3, [1.0, 2.0, 3.0], stop_on="none")],
+        None,
+    ),
+    "most accurate in the last": (
+        [converging(0, 3, 3, [1.0, 2.0, 3.0], stop_on="accuracy")],
+        f"1 of 1 run was best in its {NOTE} 6",
+    ),
     "a canonical link": (
         [
-            converging(0, 2, 2, np.nan, validation_loss=[2.0, 1.0]),
-            converging(1, 2, 2, np.nan, validation_loss=[1.0, 2.0]),
+            converging(0, 2, 2, np.nan, stop_on="none", validation_loss=[2.0, 1.0]),
+            converging(1, 2, 2, np.nan, stop_on="none", validation_loss=[1.0, 2.0]),
         ],
         f"1 of 2 runs was best in its {NOTE} 4",
     ),

@@ -114,7 +114,7 @@ def probabilities(name: str, value: Numbers) -> Float[Array, "*batch K"]:
     return array
 
 
-def integer_labels(value: Labels, shape: tuple[int, ...], name: str) -> Int[Array, "..."]:
+def integer_labels(value: Labels, shape: tuple[Any, ...], name: str) -> Int[Array, "..."]:
     """Integer labels in 0 … K−1, one for each vector of an array of the given shape `[..., K]`.
 
     Args:

@@ -123,11 +123,12 @@ def count_pairs(
     examples has fewer, and the counts of blocks are added up.
     """
     *runs, n, _ = first.shape
-    padding = [(0, 0)] * len(runs) + [(0, -n % min(n, BLOCK) if n else 0), (0, 0)]
+    size = max(1, min(n, BLOCK)) if isinstance(n, int) else n  # it is no number in an export
+    padding = [(0, 0)] * len(runs) + [(0, -n % size), (0, 0)]
 
     def blocks(vertices: Float[Array, "*runs n K"]) -> Float[Array, "*runs blocks m K"]:
         padded = jnp.pad(vertices, padding)
-        return padded.reshape(*runs, -1, max(1, min(n, BLOCK)), vertices.shape[-1])
+        return padded.reshape(*runs, -(-n // size), size, vertices.shape[-1])
 
     # in full precision: accelerators multiply float32 matrices in fewer bits
     product = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)

@@ -11,6 +11,7 @@ Bin b of B holds the probabilities in (b/B, (b+1)/B], and 0 belongs to the first
 0.157
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -25,6 +26,7 @@ from pgeom.evaluation.batch import (
     hits,
     one_hot,
 )
+from pgeom.types import AnyArray
 
 
 class Reliability(NamedTuple):
@@ -101,15 +103,22 @@ def classwise_ece(probabilities: Values, labels: Values, bins: int = 15) -> Floa
       `[...]`, in [0, 1].
     """
     scores, labels, dtype = align_probabilities(probabilities, labels)
-    edges = _edges(bins, dtype)
+    return _mean_over_classes(scores, one_hot(labels, scores), _edges(bins, dtype)).astype(dtype)
 
+
+@partial(jax.jit, inline=True)  # or the loop would be compiled at every call
+def _mean_over_classes(
+    scores: Float[Array, "*runs n K"],
+    outcomes: Float[Array, "*runs n K"],
+    edges: Float[AnyArray, " edges"],
+) -> Float[Array, "*runs"]:
     def one_class(pair):
         table, gaps = _table(*pair, edges)
         return jnp.sum(table.share * jnp.abs(gaps), axis=-1)
 
     # One class after another: the memberships of all of them would take K times the memory.
-    classes = (jnp.moveaxis(x, -1, 0) for x in (scores, one_hot(labels, scores)))
-    return jnp.mean(jax.lax.map(one_class, tuple(classes)), axis=0).astype(dtype)
+    classes = (jnp.moveaxis(x, -1, 0) for x in (scores, outcomes))
+    return jnp.mean(jax.lax.map(one_class, tuple(classes)), axis=0)
 
 
 def reliability(probabilities: Values, labels: Values, bins: int = 15) -> Reliability:
@@ -133,7 +142,7 @@ def reliability(probabilities: Values, labels: Values, bins: int = 15) -> Reliab
 def _table(
     forecast: Float[Array, "*runs n"],
     outcome: Float[Array, "*runs n"],
-    edges: Float[np.ndarray, " edges"],
+    edges: Float[AnyArray, " edges"],
 ) -> tuple[Reliability, Float[Array, "*runs bins"]]:
     """The mean forecast and outcome of each bin, before they are rounded, and outcome − forecast.
 
@@ -172,7 +181,7 @@ def _edges(bins: int, dtype: np.dtype) -> Float[np.ndarray, " edges"]:
 
 
 def _membership(
-    forecast: Float[Array, "*runs n"], edges: Float[np.ndarray, " edges"]
+    forecast: Float[Array, "*runs n"], edges: Float[AnyArray, " edges"]
 ) -> Float[Array, "*runs n bins"]:
     """1 for the bin (lo, hi] of each forecast and 0 for the others, NaN where it is NaN."""
     sorted_edges = jnp.asarray(edges, forecast.dtype)

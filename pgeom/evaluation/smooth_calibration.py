@@ -14,6 +14,8 @@ grid, where the reflected Gaussian is a product in the cosine basis.
 0.3
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -41,6 +43,7 @@ def smooth_ece(probabilities: Values, labels: Values) -> Float[Array, "*runs"]:
     return one_run(confidence, correct - confidence).astype(dtype)
 
 
+@partial(jax.jit, inline=True)  # or the loop would be compiled at every call
 def _fixed_point(forecast: Float[Array, " n"], error: Float[Array, " n"]) -> Float[Array, ""]:
     """The σ at which smECE_σ = σ, by bisection."""
     masses = _on_grid(forecast, error / forecast.shape[0])

@@ -14,6 +14,7 @@ problem convex.
 True
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -109,6 +110,7 @@ def _slope(problem: _Problem, log_t: Float[Array, "*runs"]) -> Float[Array, "*ru
     return data + jnp.where(prior > 0, prior * pull, 0.0)
 
 
+@partial(jax.jit, inline=True)  # or the loop would be compiled at every call
 def _bisect(problem: _Problem) -> tuple[Float[Array, "*runs"], Bool[Array, "*runs"]]:
     """The root in log T of the slope, which falls as T grows, and whether it is a bound instead."""
     like = problem.margin

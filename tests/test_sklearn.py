@@ -35,6 +35,10 @@ assert len(results) > 50
 """
 
 
+def negated(logits, labels):
+    return -pgeom.losses.cross_entropy(logits, labels)
+
+
 @pytest.fixture(scope="module")
 def iris():
     return load_iris(return_X_y=True)
@@ -247,6 +251,30 @@ def test_bad_parameters_are_refused_in_one_line(iris, given, message):
     with pytest.raises(ValueError, match=message) as raised:
         ProperLossClassifier(**{"epochs": 2, "random_state": 0, **given}).fit(*iris)
     assert "\n" not in str(raised.value)
+
+
+def test_a_generator_is_rescaled_unless_it_is_to_be_left_as_it_is(iris):
+    """Of a multiple, where no gradient is so long that it is clipped."""
+
+    def cubic(p):
+        return 0.1 * jnp.sum(p**3)
+
+    def double(p):
+        return 2 * cubic(p)
+
+    def forecast(loss, match):
+        classifier = ProperLossClassifier(loss, match=match, **FAST)
+        return clone(classifier).fit(*iris).predict_proba(iris[0])
+
+    np.testing.assert_allclose(forecast(cubic, True), forecast(double, True), rtol=1e-5)
+    as_written = pgeom.on_logits(pgeom.bregman_score(cubic))
+    np.testing.assert_allclose(forecast(cubic, False), forecast(as_written, True), rtol=1e-4)
+    assert ProperLossClassifier(match=False).get_params()["match"] is False
+
+
+def test_a_negated_loss_is_refused(iris):
+    with pytest.raises(ValueError, match=r"^negated grows as the label's probability grows"):
+        ProperLossClassifier(negated, **FAST).fit(*iris)
 
 
 @pytest.mark.parametrize("power", [-600, 600, 1000])

@@ -69,7 +69,8 @@ def move_dominant(p: Float[Array, " K"], moved: Float[Array, " K"]) -> Float[Arr
 
 def gaps_to_dominant(p: Float[Array, " K"], values: Float[Array, " K"]) -> Float[Array, " K"]:
     """`values`, less that of the entry of p that is close to one, if there is one."""
-    return values - jnp.sum(jnp.where(p > 0.5, values, 0.0))
+    gaps = values - jnp.sum(jnp.where(p > 0.5, values, 0.0))
+    return jnp.where(p > 0.5, 0.0, gaps)  # so that in reverse the entry is minus the sum of others
 
 
 def towards_vertex(

@@ -109,7 +109,7 @@ def ldam(
 
     def example(logits, label):
         mine = jnp.arange(logits.shape[-1]) == label
-        return cross_entropy(scale * logits, label, jnp.where(mine, -scale * margins, 0.0))
+        return cross_entropy(scale * logits, label, jnp.where(mine, scale * -margins, 0.0))
 
     return edge.lift_examples(example)(logits, labels)
 

@@ -160,7 +160,7 @@ def expected_cross_entropy(logits: Float[Array, " K"], eta: Float[Array, " K"]) 
 def _log_sum_below(logits, largest):
     """log Σ_k e^{z_k − z_m} with m the largest logit, which is not rounded to zero."""
     below = jnp.where(logits < largest, jnp.exp(logits - largest), 0.0)
-    ties = jnp.sum(jnp.where(logits == largest, 1.0, 0.0)) - 1
+    ties = jnp.sum((logits == largest).astype(logits.dtype)) - 1
     return jnp.log1p(jnp.sum(below) + ties)
 
 

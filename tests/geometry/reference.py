@@ -29,12 +29,14 @@ class Reference(NamedTuple):
       gradient: ∇F `[K]`, in the interior and off the kinks.
       hessian: ∇²F `[K][K]`, likewise.
       terms: the sums of the absolute values of the terms of each entry of ∇²F, `[K][K]`.
+      separable: whether F is Σ f(p_k) of one f.
     """
 
     value: Callable
     gradient: Callable
     hessian: Callable
     terms: Callable
+    separable: bool = False
 
 
 def dot(x: Vector, y: Vector):
@@ -77,6 +79,7 @@ def weighted(*parts: tuple[float, Reference]) -> Reference:
         lambda p: [dot(c, entries) for entries in zip(*(f.gradient(p) for f in F), strict=True)],
         lambda p: combined(c, [f.hessian(p) for f in F]),
         lambda p: combined(c, [f.terms(p) for f in F]),
+        all(f.separable for f in F),
     )
 
 
@@ -92,6 +95,7 @@ def separable(f, slope, curvature, coefficients=None) -> Reference:
         lambda p: each(slope, p),
         lambda p: diagonal(each(curvature, p)),
         lambda p: magnitude(diagonal(each(curvature, p))),
+        coefficients is None,
     )
 
 

@@ -113,7 +113,8 @@ def _mean_over_classes(
     edges: Float[AnyArray, " edges"],
 ) -> Float[Array, "*runs"]:
     def one_class(pair):
-        table, gaps = _table(*pair, edges)
+        forecast, outcome = pair
+        table, gaps = _table(forecast, outcome, edges)
         return jnp.sum(table.share * jnp.abs(gaps), axis=-1)
 
     # One class after another: the memberships of all of them would take K times the memory.

@@ -35,7 +35,7 @@ class Options:
     as many as make 20,000 steps, at most 1,000."""
     batch_size: int | None = None
     """Examples per optimiser step; the last batch of an epoch has what is left. By default 512 on
-    the paper's datasets, and on others 32 to 512, by the number of training examples."""
+    the paper's datasets, and on others 64 to 512, by the number of training examples."""
     learning_rate: float = Training.learning_rate
     """Of AdamW."""
     stop_on: StopOn = Training.stop_on

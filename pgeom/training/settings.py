@@ -9,7 +9,7 @@ They suit the paper's datasets. For other data the sizes are chosen by the numbe
 
 >>> fitted = fit_to_size(594)
 >>> fitted.epochs, fitted.batch_size, fitted.stopping
-(1000, 32, Rule(minimum=12, patience=53))
+(1000, 64, Rule(minimum=12, patience=100))
 """
 
 from dataclasses import dataclass, replace
@@ -89,7 +89,7 @@ STEPS = 20_000  # at most
 PATIENT_STEPS = 1_000  # without a new best
 LEAST_PATIENCE = 10  # epochs, however many steps one has
 MOST_EPOCHS = 1_000  # which cost time by themselves, and each a number in the record
-BATCH_SIZES = (32, 512)
+BATCH_SIZES = (64, 512)
 BATCHES = 60  # per epoch, at least, unless the smallest batches are fewer
 
 
@@ -103,7 +103,7 @@ def fit_to_size(
     """Settings with which runs converge, by the number of training examples.
 
     The protocol's 45 epochs in batches of 512 are 90 steps on 594 examples, which teach little. A
-    batch is the largest power of two of which an epoch has 60, within 32 … 512. Epochs are as many
+    batch is the largest power of two of which an epoch has 60, within 64 … 512. Epochs are as many
     as make 20,000 steps, but at least the protocol's 45 and at most 1,000. Runs stop after 1,000
     steps without a new best, or ten epochs, whichever is longer.
 

@@ -57,7 +57,7 @@ def test_cross_entropy_is_as_accurate_as_a_network_of_scikit_learn(data, converg
 def test_one_line_says_what_was_chosen(data, tmp_path, capsys):
     common = Options(seeds=("1",), epochs=1)
     noise.main(dataset=data, **ASKED, out=tmp_path, common=common)
-    said = "300 training examples: batches of 32, at most 1 epoch of 10 steps"
+    said = "300 training examples: batches of 64, at most 1 epoch of 5 steps"
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.count(said) == 1
     assert "1 of 1 run was best in its last epoch: not converged, try --epochs 2" in shown

@@ -43,8 +43,8 @@ def test_a_step_is_optaxs():
 def test_the_sizes_chosen_suit_the_number_of_examples(examples):
     chosen = fit_to_size(examples)
     steps = math.ceil(examples / chosen.batch_size)
-    assert 32 <= chosen.batch_size <= 512 and math.log2(chosen.batch_size).is_integer()
-    assert steps >= 60 or chosen.batch_size == 32
+    assert 64 <= chosen.batch_size <= 512 and math.log2(chosen.batch_size).is_integer()
+    assert steps >= 60 or chosen.batch_size == 64
     assert PROTOCOL.epochs <= chosen.epochs <= 1000
     assert chosen.epochs * steps >= 20_000 or chosen.epochs == 1000
     assert chosen.stopping.patience >= 10 and chosen.stopping.patience * steps >= 1000

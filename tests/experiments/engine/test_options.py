@@ -101,7 +101,7 @@ def test_other_data_is_trained_by_its_size(table):
     assert study.training == fit_to_size(240) != PROTOCOL
     (note,) = study.notes
     assert note == (
-        "240 training examples: batches of 32, at most 1000 epochs of 8 steps, stopped after 125 "
+        "240 training examples: batches of 64, at most 1000 epochs of 4 steps, stopped after 250 "
         "without a better one (to change it: --epochs, --batch-size)"
     )
     assert make_study("noise", Options(), "wine").training == fit_to_size(106)
@@ -111,10 +111,10 @@ def test_what_is_given_wins(table):
     given = make_study("noise", Options(epochs=7, batch_size=100), table)
     assert (given.training.epochs, given.training.batch_size) == (7, 100) and not given.notes
     epochs = make_study("noise", Options(epochs=7, learning_rate=0.1, stop_on="none"), table)
-    assert (epochs.training.epochs, epochs.training.batch_size) == (7, 32)
+    assert (epochs.training.epochs, epochs.training.batch_size) == (7, 64)
     assert epochs.training.learning_rate == 0.1 and epochs.training.stop_on == "none"
     assert epochs.notes == (
-        "240 training examples: batches of 32, at most 7 epochs of 8 steps "
+        "240 training examples: batches of 64, at most 7 epochs of 4 steps "
         "(to change it: --batch-size)",
     )
 

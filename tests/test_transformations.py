@@ -73,6 +73,10 @@ def with_weight(weight):
     return lambda p: weight * jnp.sum(p**3) + jnp.sum(p**2)
 
 
+def with_terms(a):
+    return generators.separable(lambda x: a * x**2 + x**4)
+
+
 def with_scale(scale):
     return generators.hyperbolic(lam=0.7, scale=scale, **RIDGES)
 
@@ -176,10 +180,12 @@ ROWS = {
     "regret": Row(from_soft(pgeom.regret(user_brier)), simplex=True),
     "canonical_link, shannon": Row(alone(pgeom.canonical_link(generators.shannon))),
     "canonical_link, squared_norm": Row(alone(pgeom.canonical_link(generators.squared_norm))),
-    "canonical_link, function": Row(alone(pgeom.canonical_link(cubic))),
+    "canonical_link, separable": Row(lambda a: alone(pgeom.canonical_link(with_terms(a))), 1.5),
+    "canonical_link, function": Row(lambda w: alone(pgeom.canonical_link(with_weight(w))), 1.5),
     "inverse_link": Row(lambda w: alone(pgeom.inverse_link(with_weight(w))), 1.5, True),
     "fenchel_young, shannon": Row(pgeom.fenchel_young(generators.shannon), masks=True),
-    "fenchel_young, tsallis": Row(pgeom.fenchel_young(generators.tsallis(1.5))),
+    "fenchel_young, tsallis": Row(lambda a: pgeom.fenchel_young(generators.tsallis(a)), 1.5),
+    "fenchel_young, separable": Row(lambda a: pgeom.fenchel_young(with_terms(a)), 1.5),
     "fenchel_young, quadratic": Row(pgeom.fenchel_young(generators.quadratic(A))),
     "fenchel_young, function": Row(pgeom.fenchel_young(cubic)),
     "fenchel_young, function, soft": Row(on_soft(pgeom.fenchel_young(entropy))),
@@ -442,12 +448,13 @@ def in_forward_forms(f, x, y):
 def test_forms_are_traced(row):
     """jit, checkpoint, scan, map, cond, switch, vmap and their gradients; loops forward."""
     x, y, d = example(row)
+    f = jax.jit(row.values)  # which is traced once for each shape, and not in each form
     if differentiable(row):
-        jax.eval_shape(partial(forms, row.values, only=tuple(FORMS)), x, y)
-        jax.eval_shape(partial(derivatives, row.values), x, y, d)
+        jax.eval_shape(partial(forms, f, only=tuple(FORMS)), x, y)
+        jax.eval_shape(partial(derivatives, f), x, y, d)
     else:
-        jax.eval_shape(partial(in_forward_forms, row.values), x, y)
-    jax.eval_shape(partial(loops, row.values), x, y)
+        jax.eval_shape(partial(in_forward_forms, f), x, y)
+    jax.eval_shape(partial(loops, f), x, y)
 
 
 @representative
@@ -680,7 +687,7 @@ def test_exported_programs_compute_the_same(name):
     check_export(ROWS[name].values, x, y, call=True)
 
 
-@representative
+@pytest.mark.parametrize("name", [*REPRESENTATIVE, "fenchel_young, separable"])
 def test_leaks(name):
     row = ROWS[name]
     x, y, _ = example(row)

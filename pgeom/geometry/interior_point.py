@@ -78,7 +78,8 @@ def _maximise_one(F: Generator, z: Float[Array, " K"]) -> tuple[Array, Array]:
     rounded = rounded / jnp.sum(rounded)
     gap, rounding = _gap(z, rounded, jax.grad(F)(simplex.interior(rounded)))
     better = gap <= jnp.maximum(last.best_gap, rounding)
-    return jnp.where(better, rounded, last.best), last.steps
+    p = jnp.where(better, rounded, last.best)
+    return jnp.where(jnp.any(jnp.isnan(z)), jnp.nan, p), last.steps  # no step was taken from NaN
 
 
 def _step(F: Generator, z, state: _State) -> _State:

@@ -25,23 +25,24 @@ class Tolerant:
 
     Attributes:
       error: the first error, if there was one.
+      stream: what it writes to.
     """
 
     def __init__(self, stream: Any) -> None:
         self.error: OSError | None = None
-        self._stream = stream
+        self.stream = stream
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
     def write(self, text: str) -> int:
-        self._attempt(self._stream.write, text)
+        self._attempt(self.stream.write, text)
         return len(text)
 
     def flush(self) -> None:
-        self._attempt(self._stream.flush)
+        self._attempt(self.stream.flush)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self.stream, name)
 
     def _attempt(self, method: Callable[..., object], *arguments: str) -> None:
         if self.error is None:
@@ -51,7 +52,7 @@ class Tolerant:
                 self.error = error
                 # what the stream still holds, and Python would write at exit, goes nowhere
                 nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, self._stream.fileno())
+                os.dup2(nowhere, self.stream.fileno())
                 os.close(nowhere)
 
 
@@ -74,11 +75,11 @@ def tolerant_output() -> Generator[Tolerant, None, None]:
 def for_results(out: Tolerant) -> Generator[None, None, None]:
     """Keep `out` for what is printed to `results()`; what else is printed goes to standard error.
 
-    That is what a user's function prints.
+    That is what a user's function prints, and what libraries print from C++.
     """
     token = _RESULTS.set(out)
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr), _own_descriptor(out):
             yield
     finally:
         _RESULTS.reset(token)
@@ -87,3 +88,26 @@ def for_results(out: Tolerant) -> Generator[None, None, None]:
 def results() -> Tolerant | None:
     """The stream for tables and JSON, as `print` and rich take it; None is `sys.stdout`."""
     return _RESULTS.get()
+
+
+@contextmanager
+def _own_descriptor(out: Tolerant) -> Generator[None, None, None]:
+    """Move `out` to a descriptor of its own, and let descriptor 1 be standard error meanwhile."""
+    stream, stdout, stderr = out.stream, 1, 2
+    try:
+        is_stdout = stream.fileno() == stdout
+    except OSError:  # a stream of Python's, as in a test
+        is_stdout = False
+    if not is_stdout:
+        yield
+        return
+    out.flush()
+    with os.fdopen(os.dup(stdout), "w", encoding=stream.encoding, errors="replace") as moved:
+        out.stream = moved
+        os.dup2(stderr, stdout)
+        try:
+            yield
+        finally:
+            out.flush()
+            os.dup2(moved.fileno(), stdout)
+            out.stream = stream

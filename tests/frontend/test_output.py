@@ -3,6 +3,8 @@
 import errno
 import io
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -44,3 +46,17 @@ def test_results_and_the_rest_part_ways(capsys):
         print("after")
     assert capsys.readouterr() == ("before\na result\nafter\n", "a library's\n")
     assert output.results() is None
+
+
+def test_what_a_library_prints_from_c_is_no_result():
+    code = """
+import os
+from pgeom.frontend import output
+with output.tolerant_output() as out, output.for_results(out):
+    os.write(1, b"native ")
+    print("result", file=output.results())
+    os.system("echo child")
+print("after")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("result\nafter\n", "native child\n")

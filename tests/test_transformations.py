@@ -618,11 +618,10 @@ def check_sharded(f, x, y):
     assert_close(jax.jit(partial(both, f))(*spread), expected, "sharded inputs")
 
 
-def check_shard_map(f, x, y, explicit=False):
+def check_shard_map(f, x, y):
     """On four devices, of which nothing is computed: types that vary over them must agree."""
     across = PartitionSpec("d")
-    kind = AxisType.Explicit if explicit else AxisType.Auto
-    mesh = AbstractMesh((4,), ("d",), axis_types=(kind,))
+    mesh = AbstractMesh((4,), ("d",), axis_types=(AxisType.Auto,))
 
     def both(x, y):
         mapped = jax.shard_map(f, mesh=mesh, in_specs=across, out_specs=across)

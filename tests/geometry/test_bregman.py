@@ -181,15 +181,6 @@ def test_named_scores(points, x64):
         np.testing.assert_allclose(values, expected, rtol=1e-9, err_msg=name)
 
 
-def test_dtypes_come_back():
-    score = pgeom.bregman_score(lambda p: jnp.sum(p**3))
-    divergence = pgeom.bregman_divergence(lambda p: jnp.sum(p**2))
-    for dtype in (jnp.bfloat16, jnp.float16, jnp.float32):
-        p = jnp.array([0.5, 0.25, 0.25], dtype)
-        for actual in jax.jit(lambda p: (score(p, 0), divergence(p, p[::-1])))(p):
-            assert actual.dtype == dtype and actual > 0
-
-
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
 def test_labels_of_any_integer_type(dtype):
     p = jnp.full((2, 300), 1 / 300)

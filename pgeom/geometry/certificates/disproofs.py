@@ -6,7 +6,6 @@ derivative is zero exactly, because every term of it is.
 """
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -212,14 +211,6 @@ def flat_segment(root: Node, K: int) -> tuple[Rational, Rational] | None:
 def _unchanged_direction(root: Node, K: int) -> Rational | None:
     """A direction d ≠ 0 with Σd = 0 along which no affine function that F is made of changes."""
     forms = [at_vertices(x, K) for x in reachable(root) if is_affine(x)]
-    rows = [[Fraction(1)] * K, *forms]
-    reduced, rank = fmpq_mat([[rational(v) for v in form] for form in rows]).rref()
-    if rank == K:
-        return None
-    table = reduced.tolist()[:rank]
-    leading = [next(j for j, v in enumerate(row) if v != 0) for row in table]
-    free = next(j for j in range(K) if j not in leading)
-    step = [fmpq(int(j == free)) for j in range(K)]
-    for row, j in zip(table, leading, strict=True):
-        step[j] = -row[free]
-    return tuple(step)
+    rows = fmpq_mat([[fmpq(1)] * K, *([rational(v) for v in form] for form in forms)])
+    kernel, dimension = rows.numer_denom()[0].nullspace()
+    return tuple(fmpq(kernel[k, 0]) for k in range(K)) if dimension else None

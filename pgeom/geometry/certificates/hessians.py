@@ -8,6 +8,7 @@ at its longest edge until the bound is close to the curvature at some point, or 
 import heapq
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -223,33 +224,50 @@ def cover(
       budget: when to stop.
       target: a bound that suffices.
     """
+
+    def bound(cell: Cell, leaf: dict) -> tuple[float, Bound | None]:
+        found = hessian.on_cell(cell)
+        if found is None:
+            return -math.inf, None
+        leaf["bends"] = found.ridges
+        return found.estimate(), found
+
+    def done(lowest: float, cells: int) -> bool:
+        lost = math.isinf(lowest) and cells > UNBOUNDED
+        return lost or cells >= budget.cells or lowest >= enough
+
+    enough = min(least - budget.gap * abs(least), target)
+    tree, leaves = bisect(hessian.K, bound, done)
+    lowest, _, worst, *_ = leaves[0]
+    return Cover(hessian, tree, _verified([found for *_, found in leaves], lowest), worst)
+
+
+def bisect(
+    K: int,
+    bound: Callable[[Cell, dict], tuple[float, Any]],
+    done: Callable[[float, int], bool],
+) -> tuple[dict[str, Any], list[tuple]]:
+    """Halve the cell with the lowest bound, until that and the number of cells are enough.
+
+    Returns:
+      A tree of halves, and its leaves as a heap of (bound, count, cell, leaf, what was found).
+    """
     tree, count = {}, itertools.count()
     queue: list[tuple] = []
 
     def add(cell: Cell, leaf: dict) -> None:
-        bound, estimate = hessian.on_cell(cell), -math.inf
-        if bound is not None:
-            leaf["bends"], estimate = bound.ridges, bound.estimate()
-        heapq.heappush(queue, (estimate, next(count), cell, leaf, bound))
+        value, found = bound(cell, leaf)
+        heapq.heappush(queue, (value, next(count), cell, leaf, found))
 
-    add(Cell.whole(hessian.K), tree)
-    enough = min(least - budget.gap * abs(least), target)
-    while len(queue) < budget.cells and queue[0][0] < enough:
-        if math.isinf(queue[0][0]) and len(queue) > UNBOUNDED:
-            break
+    add(Cell.whole(K), tree)
+    while not done(queue[0][0], len(queue)):
         _, _, cell, leaf, _ = heapq.heappop(queue)
+        edge, (first, second) = cell.halves()
         leaf.clear()
-        for half, new in zip(*split(cell, leaf), strict=True):
-            add(half, new)
-    bounds = [bound for *_, bound in queue]
-    return Cover(hessian, tree, _verified(bounds, queue[0][0]), queue[0][2])
-
-
-def split(cell: Cell, leaf: dict[str, Any]) -> tuple[tuple[Cell, Cell], list[dict]]:
-    """The halves of a cell, and their places in the tree."""
-    edge, halves = cell.halves()
-    leaf |= {"split": list(edge), "halves": [{}, {}]}
-    return halves, leaf["halves"]
+        leaf |= {"split": list(edge), "halves": [{}, {}]}
+        add(first, leaf["halves"][0])
+        add(second, leaf["halves"][1])
+    return tree, queue
 
 
 def _verified(bounds: list[Bound | None], lowest: float) -> fmpq | None:

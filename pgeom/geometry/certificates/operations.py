@@ -13,10 +13,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import accumulate, combinations, product
 from typing import Any
 
 import numpy as np
+from flint import fmpq_mat
 
 from pgeom.geometry.certificates.algebra import Graph
 from pgeom.geometry.certificates.expression import (
@@ -27,6 +28,7 @@ from pgeom.geometry.certificates.expression import (
     coefficient,
     constant,
     factors,
+    fraction,
     is_affine,
     is_constant,
     is_rational,
@@ -95,11 +97,9 @@ class Choices:
         """x ? y of numbers and nodes, which on the boundary may not be infinite."""
         if not all(isinstance(z, float) or self.ranges.range(z).finite for z in (x, y)):
             return Unreadable(f"`{op}` of a number that may be infinite")
-        if isinstance(x, float) or isinstance(y, float):  # an infinite one
-            sign = (x == float("inf") or y == float("-inf")) - (
-                x == float("-inf") or y == float("inf")
-            )
-            return TRUTH[op][1 - sign]
+        if isinstance(x, float) or isinstance(y, float):
+            a, b = (z if isinstance(z, float) else 0.0 for z in (x, y))  # one is infinite
+            return TRUTH[op][1 - ((a > b) - (a < b))]
         d = self.graph.sub(x, y)
         sign = self.ranges.sign(d)
         if sign == 0:
@@ -163,57 +163,29 @@ class Choices:
         rest = self.graph.lin(constant(gap), [pair for pair in terms(gap) if pair not in own])
         if any(x.data[0] <= 0 for _, x in own):
             return None
-        found = polynomial(rest, d, self.graph.K) or self._of_one_term(rest, d)
+        found = self._quadratic_in(rest, d)
         if found is None:
             return None
         return [(Fraction(1), found[0]), (Fraction(2), found[1]), *((x.data[0], c) for c, x in own)]
 
-    def _of_one_term(self, x: Node, d: Node) -> tuple[Fraction, Fraction] | None:
-        """(a, b) with x = a·d + b·d², where d = c·y + e and x = A + B·y + C·y²."""
-        if len(terms(d)) != 1:
+    def _quadratic_in(self, x: Node, d: Node) -> tuple[Fraction, Fraction] | None:
+        """(a, b) with x = a·d + b·d² on the simplex, by coefficients; or None."""
+        g, Q = self.graph, quadratic_form(x, self.graph.K)
+        if is_affine(d) and Q is not None:
+            form, values = quadratic_form(d, g.K), [rational(v) for v in at_vertices(d, g.K)]
+            columns = [form.entries(), [v * w for v in values for w in values], Q.entries()]
+        else:
+            square = g.const(0)
+            if len(terms(d)) == 1:
+                ((c, y),), e = terms(d), constant(d)
+                square = g.lin(e**2, [(2 * e * c, y), (c**2, g.power(y, 2))])
+            parts = {y for z in (x, d, square) for _, y in terms(z)}
+            rows = [[constant(z), *(coefficient(z, y) for y in parts)] for z in (d, square, x)]
+            columns = [[rational(c) for c in row] for row in rows]
+        table, rank = fmpq_mat([*zip(*columns, strict=True)]).rref()
+        if rank > 2 or table[rank - 1, rank - 1] != 1:
             return None
-        ((c, y),), e = terms(d), constant(d)
-        square = self.graph.power(y, 2)
-        if any(z is not y and z is not square for _, z in terms(x)):
-            return None
-        A, B, C = constant(x), coefficient(x, y), coefficient(x, square)
-        if A - B * e / c + C * e**2 / c**2 != 0:
-            return None
-        return (B - 2 * C * e / c) / c, C / c**2
-
-
-def polynomial(x: Node, d: Node, K: int) -> tuple[Fraction, Fraction] | None:
-    """(a, b) with x = a·d + b·d² on the simplex, or None; b = 0 unless d is affine.
-
-    An affine d is one that changes sign.
-    """
-    c, Q = ratio(x, d), quadratic_form(x, K)
-    if c is not None:
-        return c, Fraction(0)
-    if Q is None or not is_affine(d):
-        return None
-    values = [rational(v) for v in at_vertices(d, K)]
-    i, j = values.index(min(values)), values.index(max(values))
-    # at a vertex x = a·v + b·v²
-    low, high = Q[i, i] / values[i], Q[j, j] / values[j]
-    b = (high - low) / (values[j] - values[i])
-    a = low - b * values[i]
-    same = all(
-        Q[k, m] == a * (values[k] + values[m]) / 2 + b * values[k] * values[m]
-        for k in range(K)
-        for m in range(K)
-    )
-    return (Fraction(int(a.p), int(a.q)), Fraction(int(b.p), int(b.q))) if same else None
-
-
-def ratio(x: Node, y: Node) -> Fraction | None:
-    """c with x = c·y, or None."""
-    first, second = terms(x), terms(y)
-    if is_rational(x):
-        return Fraction(0) if constant(x) == 0 else None
-    c = first[0][0] / second[0][0] if second else Fraction(0)
-    same = [(c * b, z) for b, z in second] == first and constant(x) == c * constant(y)
-    return c if same and c else None
+        return fraction(table[0, 2]), fraction(table[1, 2]) if rank == 2 else ZERO
 
 
 def limit(g: Graph, x: Node, face: Node) -> Node | None:
@@ -270,15 +242,15 @@ class Arithmetic:
             "cosh": lambda x: self._hyperbolic(x, HALF),
             "sign": self._sign,
         }
-        self.binary: dict[str, Callable[[Any, Any], Any]] = {
-            "add": lambda x, y: self._sum(x, y),
-            "add_any": lambda x, y: self._sum(x, y),
-            "sub": lambda x, y: self._sum(x, self._negative(y)),
-            "mul": lambda x, y: self._product(x, y),
-            "div": lambda x, y: self._quotient(x, y),
-            "max": lambda x, y: self._maximum(x, y),
-            "min": lambda x, y: self._negative(self._maximum(self._negative(x), self._negative(y))),
-            "pow": lambda x, y: self._power(x, y),
+        self.binary: dict[str, Callable[[Node, Node], Any]] = {
+            "add": g.add,
+            "add_any": g.add,
+            "sub": g.sub,
+            "mul": g.mul,
+            "div": self._quotient,
+            "max": g.maximum,
+            "min": lambda x, y: g.scale(-1, g.maximum(g.scale(-1, x), g.scale(-1, y))),
+            "pow": self._power,
         }
 
     def _function(self, name: str) -> Callable[[Node], Node]:
@@ -290,7 +262,7 @@ class Arithmetic:
 
     def combine(self, name: str, x: Any, y: Any) -> Any:
         """An operation on two elements."""
-        return lift(self.binary[name], real(x, self.g), real(y, self.g))
+        return lift(lambda a, b: self._combine(name, a, b), real(x, self.g), real(y, self.g))
 
     def clamp(self, low: Any, x: Any, high: Any) -> Any:
         """x, or the bound that it is beyond."""
@@ -315,43 +287,28 @@ class Arithmetic:
             return Unreadable(f"`{name}` of an infinite constant")
         return value if math.isinf(value) else self.g.const(Fraction(value))
 
-    def _sum(self, x: Any, y: Any) -> Any:
-        if isinstance(x, float) and isinstance(y, float):
-            return self._number(x + y, "add")
-        return x if isinstance(x, float) else y if isinstance(y, float) else self.g.add(x, y)
+    def _combine(self, name: str, x: Any, y: Any) -> Any:
+        if not isinstance(x, float) and not isinstance(y, float):
+            return self.binary[name](x, y)
+        if name in ("max", "min"):  # of infinite numbers, and at most one that is finite
+            weakest = -math.inf if name == "max" else math.inf
+            others = [z for z in (x, y) if z != weakest]
+            return -weakest if -weakest in others else [*others, weakest][0]
+        if name == "div" and not isinstance(x, float):
+            return self.g.const(0)
+        finite = math.nan if name in ("mul", "div", "pow") else 0.0  # what any number stands for
+        a, b = (_as_float(z, finite) for z in (x, y))
+        values = {"add": a + b, "add_any": a + b, "sub": a - b, "mul": a * b}
+        values["div"] = a / b if b else math.nan
+        return self._number(values.get(name, math.nan), name)
 
-    def _negative(self, x: Any) -> Any:
-        return -x if isinstance(x, float) else self.g.scale(-1, x)
-
-    def _product(self, x: Any, y: Any) -> Any:
-        for a, b in ((x, y), (y, x)):
-            if isinstance(a, float):
-                sign = float(np.sign(b)) if isinstance(b, float) else self.g.sign(b) or math.nan
-                known = isinstance(b, float) or is_rational(b)
-                return self._number(a * sign if known else math.nan, "mul")
-        return self.g.mul(x, y)
-
-    def _quotient(self, x: Any, y: Any) -> Any:
-        if isinstance(y, float):
-            return (
-                Unreadable("`div` by an infinite constant")
-                if isinstance(x, float)
-                else self.g.const(0)
-            )
+    def _quotient(self, x: Node, y: Node) -> Any:
         if is_rational(y) and y.data[0] == 0:
             return Unreadable("`div` by zero")
         inverse = self.power(y, -ONE, "div")
-        return inverse if isinstance(inverse, Unreadable) else self._product(x, inverse)
+        return inverse if isinstance(inverse, Unreadable) else self.g.mul(x, inverse)
 
-    def _maximum(self, x: Any, y: Any) -> Any:
-        if isinstance(x, float) or isinstance(y, float):
-            known = [a for a in (x, y) if a != -math.inf]
-            return math.inf if math.inf in known else known[0] if known else -math.inf
-        return self.g.maximum(x, y)
-
-    def _power(self, x: Any, y: Any) -> Any:
-        if isinstance(x, float) or isinstance(y, float):
-            return Unreadable("`pow` of an infinite constant")
+    def _power(self, x: Node, y: Node) -> Any:
         if is_rational(y):
             return self.power(x, nearest_fraction(y.data[0]), "pow")
         logarithm = self._log(x, "pow")
@@ -376,7 +333,7 @@ class Arithmetic:
         whole, ranges = r.denominator == 1, self.choices.ranges
         if whole and r >= 0:
             return True
-        return ranges.exceeds_zero(x, r > 0) or (whole and ranges.exceeds_zero(self._negative(x)))
+        return ranges.exceeds_zero(x, r > 0) or (whole and ranges.exceeds_zero(self.g.scale(-1, x)))
 
     def is_finite(self, x: Any) -> Any:
         if isinstance(x, float) or self.choices.ranges.range(x).finite:
@@ -397,6 +354,12 @@ class Arithmetic:
         if range_.lo > 0 or range_.hi < 0:
             return self.g.const(1 if range_.lo > 0 else -1)
         return Unreadable("`sign` of a number that may be zero")
+
+
+def _as_float(x: Any, otherwise: float) -> float:
+    if isinstance(x, float):
+        return x
+    return float(x.data[0]) if is_rational(x) else otherwise
 
 
 def outside(name: str) -> Unreadable:
@@ -461,18 +424,13 @@ def is_concrete(array: np.ndarray) -> bool:
 SORTED = 11  # numbers that are sorted: the sets of them are written out
 
 
-def ascending(do, args, params, aval):
+def _sort(do, args, params, aval):
     """In ascending order along one axis; of several arrays at once it is not read."""
-    if len(args) != 1:
-        raise NotImplementedError
-    rows = np.moveaxis(args[0], params["dimension"], -1)
-    out = np.empty(rows.shape, dtype=object)
-    for index in np.ndindex(*rows.shape[:-1]):
-        out[index] = _descending(do, list(rows[index]))[::-1]
-    return np.moveaxis(out, -1, params["dimension"])
+    (array,) = args
+    return _along(lambda row: _descending(do, row)[::-1], array, params["dimension"])
 
 
-def largest(do, args, params, aval):
+def _largest(do, args, params, aval):
     rows, k = args[0], params["k"]
     if rows.ndim != 1:
         raise NotImplementedError
@@ -502,11 +460,15 @@ Rule = Callable[[Arithmetic, list[np.ndarray], dict[str, Any], Any], Any]
 
 def elementwise(f: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
     """f on every element, with broadcasting."""
-    wide = np.broadcast_arrays(*arrays)
-    out = np.empty(wide[0].shape, dtype=object)
-    for index in np.ndindex(*out.shape):
-        out[index] = f(*(array[index] for array in wide))
-    return out
+    return np.array(np.frompyfunc(f, len(arrays), 1)(*arrays), dtype=object)
+
+
+def _along(f: Callable[[list], list], array: np.ndarray, axis: int) -> np.ndarray:
+    """f on every row along an axis."""
+    rows = np.moveaxis(array, axis, -1)
+    results = [f(list(rows[index])) for index in np.ndindex(*rows.shape[:-1])]
+    new = np.array(results, dtype=object).reshape(*rows.shape[:-1], -1)
+    return np.moveaxis(new, -1, axis)
 
 
 def _broadcast(do, args, params, aval):
@@ -525,43 +487,6 @@ def _slice(do, args, params, aval):
     strides = params["strides"] or (1,) * args[0].ndim
     ranges = zip(params["start_indices"], params["limit_indices"], strides, strict=True)
     return args[0][tuple(slice(*one) for one in ranges)]
-
-
-def _dynamic_slice(do, args, params, aval):
-    array, *starts = args
-    if not all(map(is_concrete, starts)):
-        raise NotImplementedError
-    sizes = zip(starts, params["slice_sizes"], array.shape, strict=True)
-    clamped = [(max(0, min(int(s[()]), n - size)), size) for s, size, n in sizes]
-    return array[tuple(slice(start, start + size) for start, size in clamped)]
-
-
-def _gather(do, args, params, aval):
-    """Of whole rows along one axis, with known indices: x[i] and x[[i, j]]."""
-    array, indices = args
-    how = params["dimension_numbers"]
-    axes = how.start_index_map
-    if not is_concrete(indices) or len(axes) != 1 or how.operand_batching_dims:
-        raise NotImplementedError
-    (axis,) = axes
-    rest = tuple(n for i, n in enumerate(array.shape) if i != axis)
-    sizes = tuple(n for i, n in enumerate(params["slice_sizes"]) if i != axis)
-    if how.collapsed_slice_dims != (axis,) or rest != sizes or params["slice_sizes"][axis] != 1:
-        raise NotImplementedError
-    places = np.asarray(indices[..., 0], dtype=np.int64)
-    if rest or (places.size and (places.min() < 0 or places.max() >= array.shape[axis])):
-        raise NotImplementedError
-    return np.take(array, places, axis=axis).reshape(aval.shape)
-
-
-def _pad(do, args, params, aval):
-    array, filling = args
-    if any(low < 0 or high < 0 or inner for low, high, inner in params["padding_config"]):
-        raise NotImplementedError
-    out = np.full(aval.shape, filling[()], dtype=object)
-    config = zip(params["padding_config"], array.shape, strict=True)
-    out[tuple(slice(low, low + n) for (low, _, _), n in config)] = array
-    return out
 
 
 def _iota(do, args, params, aval):
@@ -585,13 +510,10 @@ def _reduce(name: str) -> Rule:
     """Σ, Π, max or min over axes."""
 
     def rule(do, args, params, aval):
-        axes = params["axes"]
-        kept = [axis for axis in range(args[0].ndim) if axis not in axes]
-        rows = np.transpose(args[0], (*kept, *axes)).reshape((*aval.shape, -1))
-        out = np.empty(aval.shape, dtype=object)
-        for index in np.ndindex(*aval.shape):
-            out[index] = fold(do, name, list(rows[index]))
-        return out
+        array = args[0]
+        for axis in sorted(params["axes"], reverse=True):
+            array = _along(lambda row: [fold(do, name, row)], array, axis).squeeze(axis)
+        return array
 
     return rule
 
@@ -611,13 +533,12 @@ def fold(do: Arithmetic, name: str, elements: list) -> Any:
 
 
 def _cumulative_sum(do, args, params, aval):
-    array = np.flip(args[0], params["axis"]) if params["reverse"] else args[0]
-    array = np.moveaxis(array, params["axis"], -1)
-    out = np.empty(array.shape, dtype=object)
-    for index in np.ndindex(*array.shape):
-        out[index] = fold(do, "add", list(array[index[:-1]][: index[-1] + 1]))
-    out = np.moveaxis(out, -1, params["axis"])
-    return np.flip(out, params["axis"]) if params["reverse"] else out
+    step = -1 if params["reverse"] else 1
+
+    def sums(row: list) -> list:
+        return [*accumulate(row[::step], lambda x, y: do.combine("add", x, y))][::step]
+
+    return _along(sums, args[0], params["axis"])
 
 
 def _dot(do, args, params, aval):
@@ -698,9 +619,6 @@ RULES: dict[str, Rule] = {
     "concatenate": lambda do, args, params, aval: np.concatenate(args, params["dimension"]),
     "stack": lambda do, args, params, aval: np.stack(args, params["axis"]),
     "slice": _slice,
-    "dynamic_slice": _dynamic_slice,
-    "gather": _gather,
-    "pad": _pad,
     "iota": _iota,
     "convert_element_type": _convert,
     "reduce_sum": _reduce("add"),
@@ -716,8 +634,8 @@ RULES: dict[str, Rule] = {
     "is_finite": lambda do, args, params, aval: elementwise(
         lambda x: lift(do.is_finite, real(x, do.g)), args[0]
     ),
-    "sort": ascending,
-    "top_k": largest,
+    "sort": _sort,
+    "top_k": _largest,
     "and": _logical(conjunction),
     "or": _logical(disjunction),
     "not": _logical(negation),

@@ -9,7 +9,6 @@ the hull of v_0, …, v_n it is at least F(v_0) plus the least of its slopes tow
 (0.333333333332, 1.000000000002)
 """
 
-import heapq
 import itertools
 import math
 import time
@@ -24,7 +23,7 @@ from pgeom.geometry.certificates.arithmetics import Series, values
 from pgeom.geometry.certificates.certificate import jaxpr_hash, seal, write_document
 from pgeom.geometry.certificates.disproofs import rational_point, sample
 from pgeom.geometry.certificates.expression import Cell, Node, Rational, difference, unit
-from pgeom.geometry.certificates.hessians import split
+from pgeom.geometry.certificates.hessians import bisect
 from pgeom.geometry.certificates.prover import node_rows
 from pgeom.geometry.certificates.reader import read
 from pgeom.geometry.certificates.rewriting import rewrite
@@ -128,29 +127,24 @@ def _by_tangent(root: Node, K: int) -> _Extreme:
 
 def _on_cells(root: Node, K: int, sign: int, gap: float, cells: int) -> _Extreme:
     """The cell with the lowest bound is halved until that is close to a value."""
-    tree, count = {}, itertools.count()
     best, place = math.inf, unit(0, K)
-    size = np.nanmax(np.abs(values(root, sample(K))))
-    queue: list[tuple] = []
+    size = float(np.nanmax(np.abs(values(root, sample(K)))))
 
-    def add(cell: Cell, leaf: dict) -> None:
+    def bound(cell: Cell, leaf: dict) -> tuple[float, None]:
         nonlocal best, place
         p = cell.vertices[0]
         start = _value(root, p)
         if (top := float((sign * start).upper())) < best:
             best, place = top, p
-        ends = [
-            sign * (start + Series(cell.vertices, difference(v, p))(root)[1]) for v in cell.vertices
-        ]
-        low = min(-math.inf if x.is_nan() else float(x.lower()) for x in ends)
-        heapq.heappush(queue, (low, next(count), cell, leaf))
+        steps = (difference(v, p) for v in cell.vertices)
+        ends = [sign * (start + Series(cell.vertices, d)(root)[1]) for d in steps]
+        return min(-math.inf if x.is_nan() else float(x.lower()) for x in ends), None
 
-    add(Cell.whole(K), tree)
-    while queue[0][0] < best - gap * max(abs(best), size / 10) and len(queue) < cells:
-        _, _, cell, leaf = heapq.heappop(queue)
-        for half, new in zip(*split(cell, leaf), strict=True):
-            add(half, new)
-    return _Extreme(_outside(queue[0][0], -1, RADII), tree, place, _outside(best, 1))
+    def done(lowest: float, count: int) -> bool:
+        return lowest >= best - gap * max(abs(best), size / 10) or count >= cells
+
+    tree, leaves = bisect(K, bound, done)
+    return _Extreme(_outside(leaves[0][0], -1, RADII), tree, place, _outside(best, 1))
 
 
 def _document(root, K, tree: Proof | None, jaxpr: str, low: _Extreme, high: _Extreme) -> dict:

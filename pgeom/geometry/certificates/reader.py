@@ -39,11 +39,27 @@ CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # the parameter of a call that is run
 SAME = {"stop_gradient", "copy", "copy_p", "optimization_barrier"}
 MOVES = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev", "slice"}
-MOVES |= {"concatenate", "stack", "dynamic_slice", "gather", "pad", "select_n"}
+MOVES |= {"concatenate", "stack", "select_n"}
+# by known indices, with the number of arguments that are moved
+MOVED = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "pad": 2}
 # what may give integers or truth values that are not known: nothing that computes with them
-DISCRETE = {*MOVES, *TRUTH, "is_finite", "top_k", "and", "or", "not"}
+DISCRETE = {*MOVES, *MOVED, *TRUTH, "is_finite", "top_k", "and", "or", "not"}
 # of known integers, besides what has a rule
-COMPUTED = {*RULES, "add", "sub", "mul", "div", "rem", "max", "min", "pow", "neg", "abs", "sign"}
+COMPUTED = {
+    *RULES,
+    *MOVED,
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "rem",
+    "max",
+    "min",
+    "pow",
+    "neg",
+    "abs",
+    "sign",
+}
 COMPUTED |= {"square", "xor", "shift_left", "shift_right_logical", "shift_right_arithmetic"}
 COMPUTED |= {"reduce_and", "reduce_or", "reduce_xor", "cumprod", "cummax", "cummin", "split"}
 COMPUTED |= {"argmax", "argmin", "population_count", "clz"}
@@ -192,6 +208,8 @@ class Reader:
                 return _computed(eqn, args)
             if name not in DISCRETE:
                 raise NotImplementedError
+        if name in MOVED:
+            return _moved(eqn, args)
         if name in self.arithmetic.unary:
             return elementwise(lambda x: self.arithmetic.apply(name, x), args[0])
         if name in self.arithmetic.binary:
@@ -213,13 +231,30 @@ def _is_whole(variables: list) -> bool:
 
 def _computed(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
     """The results of an operation on known integers and truth values, which wrap as they do."""
+    dtypes = [atom.aval.dtype for atom in eqn.invars]
+    typed = [x.astype(dtype) for x, dtype in zip(args, dtypes, strict=True)]
+    return [result.astype(object) for result in _bind(eqn, typed)]
+
+
+def _moved(eqn: Any, args: list[np.ndarray]) -> np.ndarray:
+    """The result of an operation that moves elements: JAX moves their numbers."""
+    count = MOVED[eqn.primitive.name]
+    elements = np.concatenate([x.reshape(-1) for x in args[:count]])
+    if not all(map(is_concrete, args[count:])):
+        raise NotImplementedError
+    ends = np.cumsum([x.size for x in args[:count]])
+    numbers = np.split(np.arange(len(elements)), ends[:-1])
+    moved = [n.reshape(x.shape) for n, x in zip(numbers, args, strict=False)]
+    (places,) = _bind(eqn, [*moved, *(x.astype(np.int64) for x in args[count:])])
+    if places.size and (places.min() < 0 or places.max() >= len(elements)):
+        raise NotImplementedError  # beyond an end
+    return elements[places]
+
+
+def _bind(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
     with jax.enable_x64(True):
-        typed = [
-            jnp.asarray(x.astype(atom.aval.dtype)) for atom, x in zip(eqn.invars, args, strict=True)
-        ]
-        found = eqn.primitive.bind(*typed, **eqn.params)
-    results = found if eqn.primitive.multiple_results else [found]
-    return [elementwise(lambda x: x.item(), np.asarray(result)) for result in results]
+        found = eqn.primitive.bind(*map(jnp.asarray, args), **eqn.params)
+    return [np.asarray(x) for x in (found if eqn.primitive.multiple_results else [found])]
 
 
 def _filled(shape: tuple[int, ...], element: Any) -> np.ndarray:

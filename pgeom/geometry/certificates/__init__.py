@@ -1,8 +1,12 @@
 """Proofs of convexity, curvature and ranges by ball arithmetic: `pgeom.certify(F, K)`.
 
-A jaxpr is read as a real expression (`reader`, `algebra`), and the methods of `prover` are tried on
-it: curvature `rules`, structured Hessians (`forms`), bisection (`covers`), and `disproofs`; values
-are bounded by `extremes`. Only `prover`, `extremes` and what they import need python-flint.
+In the order of reading: `expression` (real functions on the simplex) and `algebra` (identities);
+`reader` and `operations` (a jaxpr as an expression), `rewriting` (the form that is proved);
+`arithmetics` (intervals, balls and floats) and `matrices`; `ridges` and `rules` (what is convex,
+and why), `hessians` (bounds on cells), `disproofs`; `prover`, `ranges`, and `certificate`, the
+document, which `proofs_numeric.checker` verifies without any of this. What needs python-flint is
+imported when something is to be proved. From pgeom they use the types, the simplex and the tracing
+of generators.
 """
 
 from typing import TYPE_CHECKING

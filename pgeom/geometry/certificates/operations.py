@@ -427,7 +427,8 @@ SORTED = 11  # numbers that are sorted: the sets of them are written out
 def _sort(do, args, params, aval):
     """In ascending order along one axis; of several arrays at once it is not read."""
     (array,) = args
-    return _along(lambda row: _descending(do, row)[::-1], array, params["dimension"])
+    axis = params["dimension"]
+    return _along(lambda row: _descending(do, row)[::-1], array, axis, array.shape[axis])
 
 
 def _largest(do, args, params, aval):
@@ -463,11 +464,11 @@ def elementwise(f: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
     return np.array(np.frompyfunc(f, len(arrays), 1)(*arrays), dtype=object)
 
 
-def _along(f: Callable[[list], list], array: np.ndarray, axis: int) -> np.ndarray:
-    """f on every row along an axis."""
+def _along(f: Callable[[list], list], array: np.ndarray, axis: int, size: int) -> np.ndarray:
+    """f on every row along an axis, which then has this size."""
     rows = np.moveaxis(array, axis, -1)
     results = [f(list(rows[index])) for index in np.ndindex(*rows.shape[:-1])]
-    new = np.array(results, dtype=object).reshape(*rows.shape[:-1], -1)
+    new = np.array(results, dtype=object).reshape(*rows.shape[:-1], size)
     return np.moveaxis(new, -1, axis)
 
 
@@ -512,7 +513,7 @@ def _reduce(name: str) -> Rule:
     def rule(do, args, params, aval):
         array = args[0]
         for axis in sorted(params["axes"], reverse=True):
-            array = _along(lambda row: [fold(do, name, row)], array, axis).squeeze(axis)
+            array = _along(lambda row: [fold(do, name, row)], array, axis, 1).squeeze(axis)
         return array
 
     return rule
@@ -538,7 +539,8 @@ def _cumulative_sum(do, args, params, aval):
     def sums(row: list) -> list:
         return [*accumulate(row[::step], lambda x, y: do.combine("add", x, y))][::step]
 
-    return _along(sums, args[0], params["axis"])
+    axis = params["axis"]
+    return _along(sums, args[0], axis, args[0].shape[axis])
 
 
 def _dot(do, args, params, aval):

@@ -32,7 +32,7 @@ from pgeom.geometry.certificates.matrices import (
     least_eigenvalue,
     quadratic_form,
 )
-from pgeom.geometry.certificates.rules import Rules, group_by_direction
+from pgeom.geometry.certificates.rules import Proof, Rules, group_by_direction
 
 SHARES = (0.8, 0.5, 0.2, 0.05, 0.01)  # of a positive estimate, so that little of it is given away
 SLACKS = (1e-13, 1e-11, 1e-8, 1e-5, 1e-3, 0.03, 0.3, 1.0, 3.0)  # relative
@@ -44,16 +44,20 @@ class Part(NamedTuple):
     """Terms that are bounded together.
 
     Attributes:
-      rule: `ridge`, `quadratic`, `length`, `hessian`, or that of a proof of convexity.
+      proof: `ridge`, `quadratic`, `length`, `hessian`, or a proof of convexity.
       indices: the terms of F, by index.
       chosen: the same, as pairs of a coefficient with its sign and a node.
-      data: what the rule needs: a direction, a matrix, a length, a proof.
+      data: what the rule needs: a direction, a matrix, a length.
     """
 
-    rule: str
+    proof: Proof
     indices: list[int]
     chosen: list[tuple[Fraction, Node]]
     data: Any = None
+
+    @property
+    def rule(self) -> str:
+        return self.proof.rule
 
 
 class Bound(NamedTuple):
@@ -103,25 +107,19 @@ class HessianBound:
 
     def _part(self, along: Direction | None, indices: list[int], chosen: list) -> Part:
         if along is not None:
-            return Part("ridge", indices, chosen, along)
+            return Part(Proof("ridge"), indices, chosen, along)
         ((c, x),) = chosen
         if x.op == "quadratic":
-            return Part("quadratic", indices, chosen, quadratic_form(x, self.K))
-        proof = self.rules.prove(x, 1 if c > 0 else -1)
+            return Part(Proof("quadratic"), indices, chosen, quadratic_form(x, self.K))
         if (length := Length.of(x, self.K)) is not None:
-            return Part("length", indices, chosen, length)
-        if proof is None or self.refine:
-            return Part("hessian", indices, chosen)
-        return Part(proof.rule, indices, chosen, proof)
+            return Part(Proof("length"), indices, chosen, length)
+        proof = self.rules.prove(x, 1 if c > 0 else -1)
+        return Part(Proof("hessian") if proof is None or self.refine else proof, indices, chosen)
 
     def document(self) -> dict[str, Any]:
         """The proof as it is written."""
-        parts = []
-        for part in self.parts:
-            by_rule = part.rule not in ("ridge", "quadratic", "length", "hessian")
-            proof = part.data.document() if by_rule else {"rule": part.rule}
-            parts.append({"terms": part.indices, "proof": proof})
-        return {"rule": "sum", "parts": parts}
+        proofs, indices = [part.proof for part in self.parts], [part.indices for part in self.parts]
+        return Proof("sum", proofs, indices).document()
 
     def slow_parts(self) -> int:
         """How many parts have bounds that take long."""

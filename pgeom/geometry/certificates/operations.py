@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate, combinations, product
 from typing import Any
 
@@ -87,107 +88,6 @@ def lift(f: Callable[..., Any], *args: Any) -> Any:
     return Split(inside, face, other)
 
 
-class Choices:
-    """Decides comparisons and makes choices."""
-
-    def __init__(self, graph: Graph, ranges: Ranges):
-        self.graph, self.ranges = graph, ranges
-
-    def compare(self, op: str, x: Any, y: Any) -> Any:
-        """x ? y of numbers and nodes, which on the boundary may not be infinite."""
-        if not all(isinstance(z, float) or self.ranges.range(z).finite for z in (x, y)):
-            return Unreadable(f"`{op}` of a number that may be infinite")
-        if isinstance(x, float) or isinstance(y, float):
-            a, b = (z if isinstance(z, float) else 0.0 for z in (x, y))  # one is infinite
-            return TRUTH[op][1 - ((a > b) - (a < b))]
-        d = self.graph.sub(x, y)
-        sign = self.ranges.sign(d)
-        if sign == 0:
-            return TRUTH[op][1]
-        if sign is not None:
-            truth = TRUTH[op] if sign == 1 else TRUTH[op][::-1]
-            size = d if sign == 1 else self.graph.scale(-1, d)
-            if truth[0] == truth[1] or self.ranges.range(size).lo > 0:
-                return truth[0]
-            if is_affine(d):
-                return Split(truth[0], size, truth[1])
-        return Condition(d, TRUTH[op])
-
-    def choose(self, condition: Any, no: Any, yes: Any) -> Any:
-        """`jnp.where(condition, yes, no)`."""
-        if isinstance(condition, Unreadable):
-            return condition
-        if isinstance(condition, int) and condition in (0, 1):
-            return yes if condition else no
-        if isinstance(condition, Split):
-            return self._split(condition, no, yes)
-        if not isinstance(condition, Condition):
-            return Unreadable("a choice by a number that is not known")
-        return lift(lambda a, b: self._cut(condition, a, b), no, yes)
-
-    def _split(self, condition: Split, no: Any, yes: Any) -> Any:
-        face = condition.face
-
-        def on_face(x: Any) -> Any:
-            return x.other if isinstance(x, Split) and x.face is face else x
-
-        inside = yes if condition.inside else no
-        inside = inside.inside if isinstance(inside, Split) and inside.face is face else inside
-        other = on_face(yes if condition.other else no)
-        if isinstance(inside, Split) or isinstance(other, Split):
-            return Unreadable("`where` on several faces of the simplex at once")
-        if isinstance(inside, Node) and limit(self.graph, inside, face) is other:
-            return inside
-        return Split(inside, face, other)
-
-    def _cut(self, condition: Condition, no: Any, yes: Any) -> Any:
-        """no + Σ c·max(d, 0)^r if yes − no = Σ c·d^r: the same without a choice."""
-        d, truth, g = condition.d, condition.truth, self.graph
-        no, yes = (g.const(int(x)) if isinstance(x, (bool, int)) else x for x in (no, yes))
-        if no is yes:
-            return no
-        if isinstance(no, Node) and isinstance(yes, Node) and truth[0] != truth[2]:
-            if not truth[0]:
-                no, yes = yes, no
-            if len(terms(d)) == 1 and terms(d)[0][0] < 0:  # so that d = |x| − c, not c − |x|
-                d, no, yes = g.scale(-1, d), yes, no
-            beyond = g.maximum(d, g.const(0))
-            if (found := self._powers(g.sub(yes, no), d)) is not None:
-                powers = [(c, g.power(beyond, r)) for r, c in found if c]
-                return g.lin(Fraction(0), [(Fraction(1), no), *powers])
-        return Unreadable("`where` with a condition that cuts through the simplex")
-
-    def _powers(self, gap: Node, d: Node) -> list[tuple[Fraction, Fraction]] | None:
-        """Pairs (r, c) with gap = Σ c·d^r and r > 0, or None."""
-        own = [(c, x) for c, x in terms(gap) if x.op == "mono" and x.args == (d,)]
-        rest = self.graph.lin(constant(gap), [pair for pair in terms(gap) if pair not in own])
-        if any(x.data[0] <= 0 for _, x in own):
-            return None
-        found = self._quadratic_in(rest, d)
-        if found is None:
-            return None
-        return [(Fraction(1), found[0]), (Fraction(2), found[1]), *((x.data[0], c) for c, x in own)]
-
-    def _quadratic_in(self, x: Node, d: Node) -> tuple[Fraction, Fraction] | None:
-        """(a, b) with x = a·d + b·d² on the simplex, by coefficients; or None."""
-        g, Q = self.graph, quadratic_form(x, self.graph.K)
-        if is_affine(d) and Q is not None:
-            form, values = quadratic_form(d, g.K), [rational(v) for v in at_vertices(d, g.K)]
-            columns = [form.entries(), [v * w for v in values for w in values], Q.entries()]
-        else:
-            square = g.const(0)
-            if len(terms(d)) == 1:
-                ((c, y),), e = terms(d), constant(d)
-                square = g.lin(e**2, [(2 * e * c, y), (c**2, g.power(y, 2))])
-            parts = {y for z in (x, d, square) for _, y in terms(z)}
-            rows = [[constant(z), *(coefficient(z, y) for y in parts)] for z in (d, square, x)]
-            columns = [[rational(c) for c in row] for row in rows]
-        table, rank = fmpq_mat([*zip(*columns, strict=True)]).rref()
-        if rank > 2 or table[rank - 1, rank - 1] != 1:
-            return None
-        return fraction(table[0, 2]), fraction(table[1, 2]) if rank == 2 else ZERO
-
-
 def limit(g: Graph, x: Node, face: Node) -> Node | None:
     """The value on the face, where x is continuous and known there; else None."""
     if x is face:
@@ -214,10 +114,10 @@ SIMPLE = 100  # the largest denominator of an exponent that stands for its neare
 
 
 class Arithmetic:
-    """Operations on single elements."""
+    """Operations on single elements: arithmetic, comparisons and choices."""
 
     def __init__(self, graph: Graph, ranges: Ranges):
-        self.g, self.choices = graph, Choices(graph, ranges)
+        self.g, self.ranges = graph, ranges
         g = graph
         self.unary: dict[str, Callable[[Node], Any]] = {
             "neg": lambda x: g.scale(-1, x),
@@ -256,13 +156,17 @@ class Arithmetic:
     def _function(self, name: str) -> Callable[[Node], Node]:
         return lambda x: self.g.node(name, (x,))
 
+    def on_reals(self, f: Callable[..., Any], *args: Any) -> Any:
+        """f of elements of arrays of floats."""
+        return lift(f, *(real(x, self.g) for x in args))
+
     def apply(self, name: str, x: Any) -> Any:
         """An operation on one element."""
-        return lift(lambda y: self._apply(name, y), real(x, self.g))
+        return self.on_reals(lambda y: self._apply(name, y), x)
 
     def combine(self, name: str, x: Any, y: Any) -> Any:
         """An operation on two elements."""
-        return lift(lambda a, b: self._combine(name, a, b), real(x, self.g), real(y, self.g))
+        return self.on_reals(lambda a, b: self._combine(name, a, b), x, y)
 
     def clamp(self, low: Any, x: Any, high: Any) -> Any:
         """x, or the bound that it is beyond."""
@@ -330,13 +234,13 @@ class Arithmetic:
 
     def _is_defined(self, x: Node, r: Fraction) -> bool:
         """Whether x^r is: checked before a simplification may hide it."""
-        whole, ranges = r.denominator == 1, self.choices.ranges
+        whole, ranges = r.denominator == 1, self.ranges
         if whole and r >= 0:
             return True
         return ranges.exceeds_zero(x, r > 0) or (whole and ranges.exceeds_zero(self.g.scale(-1, x)))
 
     def is_finite(self, x: Any) -> Any:
-        if isinstance(x, float) or self.choices.ranges.range(x).finite:
+        if isinstance(x, float) or self.ranges.range(x).finite:
             return not isinstance(x, float)
         return Unreadable("`is_finite` of a number that may be infinite")
 
@@ -350,10 +254,104 @@ class Arithmetic:
         return g.lin(ZERO, [(HALF, g.exp(x)), (sign, g.exp(g.scale(-1, x)))])
 
     def _sign(self, x: Node) -> Any:
-        range_ = self.choices.ranges.range(x)
+        range_ = self.ranges.range(x)
         if range_.lo > 0 or range_.hi < 0:
             return self.g.const(1 if range_.lo > 0 else -1)
         return Unreadable("`sign` of a number that may be zero")
+
+    def compare(self, op: str, x: Any, y: Any) -> Any:
+        """x ? y of numbers and nodes, which on the boundary may not be infinite."""
+        if not all(isinstance(z, float) or self.ranges.range(z).finite for z in (x, y)):
+            return Unreadable(f"`{op}` of a number that may be infinite")
+        if isinstance(x, float) or isinstance(y, float):
+            a, b = (z if isinstance(z, float) else 0.0 for z in (x, y))  # one is infinite
+            return TRUTH[op][1 - ((a > b) - (a < b))]
+        d = self.g.sub(x, y)
+        sign = self.ranges.sign(d)
+        if sign == 0:
+            return TRUTH[op][1]
+        if sign is not None:
+            truth = TRUTH[op] if sign == 1 else TRUTH[op][::-1]
+            size = d if sign == 1 else self.g.scale(-1, d)
+            if truth[0] == truth[1] or self.ranges.range(size).lo > 0:
+                return truth[0]
+            if is_affine(d):
+                return Split(truth[0], size, truth[1])
+        return Condition(d, TRUTH[op])
+
+    def choose(self, condition: Any, no: Any, yes: Any) -> Any:
+        """`jnp.where(condition, yes, no)`."""
+        if isinstance(condition, Unreadable):
+            return condition
+        if isinstance(condition, int) and condition in (0, 1):
+            return yes if condition else no
+        if isinstance(condition, Split):
+            return self._split(condition, no, yes)
+        if not isinstance(condition, Condition):
+            return Unreadable("a choice by a number that is not known")
+        return lift(lambda a, b: self._cut(condition, a, b), no, yes)
+
+    def _split(self, condition: Split, no: Any, yes: Any) -> Any:
+        face = condition.face
+
+        def on_face(x: Any) -> Any:
+            return x.other if isinstance(x, Split) and x.face is face else x
+
+        inside = yes if condition.inside else no
+        inside = inside.inside if isinstance(inside, Split) and inside.face is face else inside
+        other = on_face(yes if condition.other else no)
+        if isinstance(inside, Split) or isinstance(other, Split):
+            return Unreadable("`where` on several faces of the simplex at once")
+        if isinstance(inside, Node) and limit(self.g, inside, face) is other:
+            return inside
+        return Split(inside, face, other)
+
+    def _cut(self, condition: Condition, no: Any, yes: Any) -> Any:
+        """no + Σ c·max(d, 0)^r if yes − no = Σ c·d^r: the same without a choice."""
+        d, truth, g = condition.d, condition.truth, self.g
+        no, yes = (g.const(int(x)) if isinstance(x, (bool, int)) else x for x in (no, yes))
+        if no is yes:
+            return no
+        if isinstance(no, Node) and isinstance(yes, Node) and truth[0] != truth[2]:
+            if not truth[0]:
+                no, yes = yes, no
+            if len(terms(d)) == 1 and terms(d)[0][0] < 0:  # so that d = |x| − c, not c − |x|
+                d, no, yes = g.scale(-1, d), yes, no
+            beyond = g.maximum(d, g.const(0))
+            if (found := self._powers(g.sub(yes, no), d)) is not None:
+                powers = [(c, g.power(beyond, r)) for r, c in found if c]
+                return g.lin(Fraction(0), [(Fraction(1), no), *powers])
+        return Unreadable("`where` with a condition that cuts through the simplex")
+
+    def _powers(self, gap: Node, d: Node) -> list[tuple[Fraction, Fraction]] | None:
+        """Pairs (r, c) with gap = Σ c·d^r and r > 0, or None."""
+        own = [(c, x) for c, x in terms(gap) if x.op == "mono" and x.args == (d,)]
+        rest = self.g.lin(constant(gap), [pair for pair in terms(gap) if pair not in own])
+        if any(x.data[0] <= 0 for _, x in own):
+            return None
+        found = self._quadratic_in(rest, d)
+        if found is None:
+            return None
+        return [(Fraction(1), found[0]), (Fraction(2), found[1]), *((x.data[0], c) for c, x in own)]
+
+    def _quadratic_in(self, x: Node, d: Node) -> tuple[Fraction, Fraction] | None:
+        """(a, b) with x = a·d + b·d² on the simplex, by coefficients; or None."""
+        g, Q = self.g, quadratic_form(x, self.g.K)
+        if is_affine(d) and Q is not None:
+            form, values = quadratic_form(d, g.K), [rational(v) for v in at_vertices(d, g.K)]
+            columns = [form.entries(), [v * w for v in values for w in values], Q.entries()]
+        else:
+            square = g.const(0)
+            if len(terms(d)) == 1:
+                ((c, y),), e = terms(d), constant(d)
+                square = g.lin(e**2, [(2 * e * c, y), (c**2, g.power(y, 2))])
+            parts = {y for z in (x, d, square) for _, y in terms(z)}
+            rows = [[constant(z), *(coefficient(z, y) for y in parts)] for z in (d, square, x)]
+            columns = [[rational(c) for c in row] for row in rows]
+        table, rank = fmpq_mat([*zip(*columns, strict=True)]).rref()
+        if rank > 2 or table[rank - 1, rank - 1] != 1:
+            return None
+        return fraction(table[0, 2]), fraction(table[1, 2]) if rank == 2 else ZERO
 
 
 def _as_float(x: Any, otherwise: float) -> float:
@@ -461,7 +459,9 @@ Rule = Callable[[Arithmetic, list[np.ndarray], dict[str, Any], Any], Any]
 
 def elementwise(f: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
     """f on every element, with broadcasting."""
-    return np.array(np.frompyfunc(f, len(arrays), 1)(*arrays), dtype=object)
+    wide = np.broadcast_arrays(*arrays)
+    results = [f(*elements) for elements in zip(*(array.flat for array in wide), strict=True)]
+    return np.array(results, dtype=object).reshape(wide[0].shape)
 
 
 def _along(f: Callable[[list], list], array: np.ndarray, axis: int, size: int) -> np.ndarray:
@@ -504,7 +504,7 @@ def _convert(do, args, params, aval):
 
 
 def _as_floats(do, array):
-    return elementwise(lambda x: lift(lambda y: real(y, do.g), x), array)
+    return elementwise(lambda x: do.on_reals(lambda y: y, x), array)
 
 
 def _reduce(name: str) -> Rule:
@@ -512,7 +512,7 @@ def _reduce(name: str) -> Rule:
 
     def rule(do, args, params, aval):
         array = args[0]
-        for axis in sorted(params["axes"], reverse=True):
+        for axis in sorted(map(int, params["axes"]), reverse=True):
             array = _along(lambda row: [fold(do, name, row)], array, axis, 1).squeeze(axis)
         return array
 
@@ -575,10 +575,7 @@ def _inner(do: Arithmetic, x: np.ndarray, y: np.ndarray) -> Any:
 
 def _compare(name: str) -> Rule:
     def rule(do, args, params, aval):
-        def one(x, y):
-            return lift(lambda a, b: do.choices.compare(name, a, b), real(x, do.g), real(y, do.g))
-
-        return elementwise(one, *args)
+        return elementwise(lambda x, y: do.on_reals(partial(do.compare, name), x, y), *args)
 
     return rule
 
@@ -586,7 +583,7 @@ def _compare(name: str) -> Rule:
 def _select(do, args, params, aval):
     if len(args) != 3:
         raise NotImplementedError
-    return elementwise(do.choices.choose, *args)
+    return elementwise(do.choose, *args)
 
 
 def _integer_power(do, args, params, aval):
@@ -634,7 +631,7 @@ RULES: dict[str, Rule] = {
     "integer_pow": _integer_power,
     "polynomial": lambda do, args, params, aval: elementwise(do.polynomial, *args),
     "is_finite": lambda do, args, params, aval: elementwise(
-        lambda x: lift(do.is_finite, real(x, do.g)), args[0]
+        lambda x: do.on_reals(do.is_finite, x), args[0]
     ),
     "sort": _sort,
     "top_k": _largest,

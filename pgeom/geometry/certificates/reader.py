@@ -37,32 +37,18 @@ from pgeom.types import Generator
 CALLS = {"pjit", "jit", "closed_call", "core_call", "checkpoint", "remat", "remat2"}
 CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # the parameter of a call that is run
-SAME = {"stop_gradient", "copy", "copy_p", "optimization_barrier"}
-MOVES = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "rev", "slice"}
-MOVES |= {"concatenate", "stack", "select_n"}
+IDENTITIES = {"stop_gradient", "copy", "copy_p", "optimization_barrier"}
 # by known indices, with the number of arguments that are moved
 MOVED = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "pad": 2}
 # what may give integers or truth values that are not known: nothing that computes with them
-DISCRETE = {*MOVES, *MOVED, *TRUTH, "is_finite", "top_k", "and", "or", "not"}
+DISCRETE = {*MOVED, *TRUTH, "is_finite", "top_k", "and", "or", "not", "select_n", "rev", "slice"}
+DISCRETE |= {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose"}
+DISCRETE |= {"concatenate", "stack"}
 # of known integers, besides what has a rule
-COMPUTED = {
-    *RULES,
-    *MOVED,
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "rem",
-    "max",
-    "min",
-    "pow",
-    "neg",
-    "abs",
-    "sign",
-}
-COMPUTED |= {"square", "xor", "shift_left", "shift_right_logical", "shift_right_arithmetic"}
-COMPUTED |= {"reduce_and", "reduce_or", "reduce_xor", "cumprod", "cummax", "cummin", "split"}
-COMPUTED |= {"argmax", "argmin", "population_count", "clz"}
+COMPUTED = {*RULES, *MOVED, "add", "sub", "mul", "div", "rem", "max", "min", "pow", "neg", "abs"}
+COMPUTED |= {"sign", "square", "xor", "shift_left", "shift_right_logical"}
+COMPUTED |= {"shift_right_arithmetic", "reduce_and", "reduce_or", "reduce_xor", "cumprod"}
+COMPUTED |= {"cummax", "cummin", "split", "argmax", "argmin", "population_count", "clz"}
 WHOLE = (jnp.integer, jnp.bool_)
 LONGEST = 1000  # steps of a loop
 INSTEAD = "write F without it, or let pgeom.diagnose search"
@@ -201,7 +187,7 @@ class Reader:
 
     def _results(self, eqn: Any, args: list[np.ndarray]) -> Any:
         name, aval = eqn.primitive.name, eqn.outvars[0].aval
-        if name in SAME:
+        if name in IDENTITIES:
             return args
         if _is_whole(eqn.outvars):
             if name in COMPUTED and _is_whole(eqn.invars) and all(map(is_concrete, args)):

@@ -21,7 +21,6 @@ from pgeom.geometry.certificates.expression import (
     ONE,
     ZERO,
     Node,
-    at_vertices,
     constant,
     direction,
     factors,
@@ -75,24 +74,17 @@ def _sum_of_powers(graph: Graph, x: Node) -> Node | None:
     if len(pairs) != 2 or not all(is_affine(y) for y, _ in pairs):
         return None
     (y, r), (z, m) = pairs
-    line = _line(at_vertices(z, graph.K), at_vertices(y, graph.K))
-    if r >= 0 or m not in WHOLE or line is None:
+    along = direction(y, graph.K)
+    if r >= 0 or m not in WHOLE or along is None or direction(z, graph.K) != along:
         return None
-    a, b = line
+    (slope, start), (other_slope, other_start) = along.relate(y), along.relate(z)
+    a = other_slope / slope
+    b = other_start - a * start
+    if b == 0:
+        return None  # the denominator would cancel
     m = int(m)
     powers = [(math.comb(m, j) * a**j * b ** (m - j), graph.power(y, r + j)) for j in range(m + 1)]
     return graph.lin(ZERO, powers)
-
-
-def _line(values: list[Fraction], others: list[Fraction]) -> tuple[Fraction, Fraction] | None:
-    """(a, b) with values = a·others + b and b ≠ 0: without b, the denominator would cancel."""
-    i, j = others.index(min(others)), others.index(max(others))
-    if i == j:
-        return None
-    a = (values[j] - values[i]) / (others[j] - others[i])
-    b = values[i] - a * others[i]
-    fits = all(v == a * w + b for v, w in zip(values, others, strict=True))
-    return (a, b) if fits and b != 0 else None
 
 
 def _is_inverse_product(graph: Graph, x: Node) -> bool:

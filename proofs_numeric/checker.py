@@ -36,7 +36,8 @@ TERMS = 4  # of a Taylor series: up to the third derivative
 MOST_STEPS = 500_000  # evaluations of a row: every file is judged in seconds
 NARROWEST = fmpq(1, 2**60)  # part of the range of a ridge
 EXACT_SIZE = 11  # rows of a matrix that is eliminated in fractions, of larger ones in balls
-TYPICAL = fmpq(2, 7)  # a point where an analytic function that is not affine is seen to bend
+TYPICAL = fmpq(2, 7)  # a point where an analytic function that is not affine is seen to be curved
+VISIBLE = fmpq(1, 10**9)  # curvature there
 CLAIMS = {"m_tangent": 1, "M_tangent": -1, "least": 1, "largest": -1}  # the sign c of a bound
 
 ZERO, HALF, ONE = fmpq(0), fmpq(1, 2), fmpq(1)
@@ -263,10 +264,10 @@ def has_a_sign(x: arb) -> bool:
 
 
 class Rules:
-    """The rules on one cell; `bends` are lower bounds on the second derivatives of its ridges."""
+    """The rules on one cell; `ridges` are lower bounds on the curvature of its ridges, in order."""
 
-    def __init__(self, F: Expression, cell: list[Point], bends: Any = ()):
-        self.F, self.cell, self.bends = F, cell, iter(bends or repeat(0))
+    def __init__(self, F: Expression, cell: list[Point], ridges: Any = ()):
+        self.F, self.cell, self.ridges = F, cell, iter(ridges or repeat(0))
 
     def bound(self, terms: Terms, proof: Any, strictly: bool) -> Matrix:
         """The matrix for Σ c·x of one proof; if `strictly`, with vectors of strict convexity."""
@@ -317,28 +318,28 @@ class Rules:
     # Functions of one direction: Σ c·x = φ(u) with u = w·p has the Hessian φ″·wwᵀ
 
     def _ridge(self, terms: Terms, strictly: bool) -> Matrix:
-        bend = exact(next(self.bends))
+        curvature = exact(next(self.ridges))
         directions = {w for _, i in terms for w in self.F.directions[i]}
         require(len(directions) == 1, "one direction")
         (w,) = directions
         values = [dot(w, p) for p in self.cell]
-        self.require_bend(terms, w, min(values), max(values), bend)
+        self.require_curvature(terms, w, min(values), max(values), curvature)
         analytic = not any(self.F.kinked[i] for _, i in terms)
-        if strictly and analytic and self.bend(terms, w, TYPICAL, TYPICAL) >= fmpq(1, 10**9):
+        if strictly and analytic and self.curvature(terms, w, TYPICAL, TYPICAL) >= VISIBLE:
             self.F.strict.append([*w])  # an analytic φ″ ≥ 0 has isolated zeros
-        return [[bend * x * y for y in w] for x in w]
+        return [[curvature * x * y for y in w] for x in w]
 
-    def require_bend(self, terms: Terms, w: tuple, low: fmpq, high: fmpq, bend: Any) -> None:
-        """That φ″ ≥ bend for low ≤ u ≤ high, by halving the range."""
+    def require_curvature(self, terms: Terms, w: tuple, low: fmpq, high: fmpq, bound: Any) -> None:
+        """That φ″ ≥ bound for low ≤ u ≤ high, by halving the range."""
         ranges = [(low, high)]
         while ranges:
             low, high = ranges.pop()
-            if not self.bend(terms, w, low, high) >= bend:
+            if not self.curvature(terms, w, low, high) >= bound:
                 require(high - low > NARROWEST, "the bound of a ridge")
                 middle = (low + high) / 2
                 ranges += [(low, middle), (middle, high)]
 
-    def bend(self, terms: Terms, w: tuple, low: fmpq, high: fmpq) -> arb:
+    def curvature(self, terms: Terms, w: tuple, low: fmpq, high: fmpq) -> arb:
         """A lower bound on φ″ for low ≤ u ≤ high.
 
         Where φ‴ has one sign, φ″ is least at an end. Elsewhere it is at least its value in the
@@ -350,19 +351,21 @@ class Rules:
         total, at_low, at_high, third = arb(0), arb(0), arb(0), arb(0)
         for c, i in terms:
             whole = self.F.series(i, points, d, {})
-            bends = [2 * c * self.F.series(i, [p], d, {})[2] for p in points]
-            if self._has_monotone_bend(c, i):
-                limit = self._bend_at_zero(c, i)
-                total += min(limit if x.is_nan() else x.lower() for x in bends)
+            values = [2 * c * self.F.series(i, [p], d, {})[2] for p in points]
+            if self._has_monotone_curvature(c, i):
+                limit = self._curvature_at_zero(c, i)
+                total += min(limit if x.is_nan() else x.lower() for x in values)
             elif has_a_sign(whole[3]):
-                total += min(x.lower() for x in bends)
+                total += min(x.lower() for x in values)
             else:
-                around = bends[1] - abs(6 * c * whole[3]) * half
+                around = values[1] - abs(6 * c * whole[3]) * half
                 total += max((2 * c * whole[2]).lower(), around.lower())
-            at_low, at_high, third = at_low + bends[0], at_high + bends[2], third + c * whole[3]
+            at_low += values[0]
+            at_high += values[2]
+            third += c * whole[3]
         return min(at_low.lower(), at_high.lower()) if has_a_sign(third) else total
 
-    def _has_monotone_bend(self, c: fmpq, i: int) -> bool:
+    def _has_monotone_curvature(self, c: fmpq, i: int) -> bool:
         """Whether x is a power, a logarithm, x·log x or a ramp of an affine y, up to constants.
 
         Their second derivatives are monotone in y, also where y = 0 at an end.
@@ -374,7 +377,7 @@ class Rules:
             return constants[0] >= 2 or c > 0
         return operation in ("mono", "log", "xlogx") and all(map(self.F.is_positive, arguments))
 
-    def _bend_at_zero(self, c: fmpq, i: int) -> arb:
+    def _curvature_at_zero(self, c: fmpq, i: int) -> arb:
         """The limit of c·x″ where y tends to 0, for the operations above."""
         operation, _, constants = self.F.rows[i]
         if operation in ("log", "xlogx"):
@@ -510,9 +513,9 @@ def check_cover(F: Expression, name: str, evidence: Any, convex: bool) -> None:
 def check_curvature(
     F: Expression, sign: int, evidence: Any, cell: list[Point], tree: Any, convex: bool
 ) -> None:
-    bends = tree.get("bends")
-    strictly = sign > 0 and cell is F.vertices and not bends
-    L = Rules(F, cell, bends).bound([(fmpq(sign), F.root)], evidence["proof"], strictly)
+    ridges = tree.get("bends")
+    strictly = sign > 0 and cell is F.vertices and not ridges
+    L = Rules(F, cell, ridges).bound([(fmpq(sign), F.root)], evidence["proof"], strictly)
     require(is_at_least(L, exact(evidence["bound"])), "the bound of the curvature")
 
 

@@ -44,7 +44,9 @@ def test_a_false_bound_of_a_ridge_is_refused_at_once():
     F = checker.Expression(3, waves(2, "0")["nodes"])
     w = next(iter(F.directions[0]))
     with pytest.raises(ArithmeticError, match="the bound of a ridge"):
-        checker.Rules(F, F.vertices).require_bend(TERMS, w, checker.ZERO, checker.ONE, checker.HALF)
+        checker.Rules(F, F.vertices).require_curvature(
+            TERMS, w, checker.ZERO, checker.ONE, checker.HALF
+        )
     assert F.steps < 20_000
 
 
@@ -52,7 +54,9 @@ def test_the_work_of_one_file_is_limited():
     F = checker.Expression(3, waves(2, "0")["nodes"])
     w, F.steps = next(iter(F.directions[0])), 500_000 - 20
     with pytest.raises(ArithmeticError, match="too many steps"):
-        checker.Rules(F, F.vertices).require_bend(TERMS, w, checker.ZERO, checker.ONE, checker.HALF)
+        checker.Rules(F, F.vertices).require_curvature(
+            TERMS, w, checker.ZERO, checker.ONE, checker.HALF
+        )
 
 
 def test_a_true_bound_of_a_ridge_is_verified():

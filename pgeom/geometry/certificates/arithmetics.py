@@ -9,7 +9,7 @@ to guess what may be proved; nothing is proved by them.
 >>> x = g.power(g.p(0), 3)
 >>> Intervals(2)(x)
 [0, 1]
->>> Floats(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]))(x).bend.tolist()
+>>> Floats(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]))(x).curvature.tolist()
 [[3.0]]
 >>> float(2 * Series([(fmpq(1, 2),) * 2], (fmpq(1), fmpq(0)))(x)[2])
 3.0
@@ -300,7 +300,7 @@ TERMS = 4  # of a series: up to the third derivative
 
 
 class Series(Evaluator):
-    """Value + slope·t + ½ bend·t² + … along the direction d, from a hull of points."""
+    """Value + slope·t + ½ curvature·t² + … along the direction d, from a hull of points."""
 
     zero = arb_series([0])
 
@@ -375,24 +375,28 @@ class Taylor:
 
     value: Any
     slope: Any = 0.0
-    bend: Any = 0.0
+    curvature: Any = 0.0
 
     def __add__(self, other: "Taylor") -> "Taylor":
-        bend = self.bend + other.bend
-        return Taylor(self.value + other.value, self.slope + other.slope, bend)
+        curvature = self.curvature + other.curvature
+        return Taylor(self.value + other.value, self.slope + other.slope, curvature)
 
     def __sub__(self, other: "Taylor") -> "Taylor":
         return self + other * Taylor(-1.0)
 
     def __mul__(self, other: "Taylor") -> "Taylor":
         slope = self.value * other.slope + other.value * self.slope
-        bend = self.value * other.bend + other.value * self.bend + 2 * self.slope * other.slope
-        return Taylor(self.value * other.value, slope, bend)
+        curvature = (
+            self.value * other.curvature
+            + other.value * self.curvature
+            + 2 * self.slope * other.slope
+        )
+        return Taylor(self.value * other.value, slope, curvature)
 
     def then(self, value: Any, first: Any, second: Any) -> "Taylor":
         """f(x) of f, f′ and f″ at x; f″ may be infinite where x does not change."""
         curved = np.where(self.slope == 0, 0.0, second * self.slope**2)
-        return Taylor(value, first * self.slope, first * self.bend + curved)
+        return Taylor(value, first * self.slope, first * self.curvature + curved)
 
 
 def _float_xlogx(x):
@@ -470,7 +474,7 @@ class Floats(Evaluator):
 
 def _larger(x: Taylor, y: Taylor) -> Taylor:
     least = x.value < y.value
-    parts = ((x.value, y.value), (x.slope, y.slope), (x.bend, y.bend))
+    parts = ((x.value, y.value), (x.slope, y.slope), (x.curvature, y.curvature))
     return Taylor(*(np.where(least, b, a) for a, b in parts))
 
 
@@ -514,11 +518,11 @@ def spectra(root: Node, points: np.ndarray) -> Spectra:
     directions = np.where((i == j)[:, None], basis[i], basis[i] + basis[j])
     for start in range(0, len(points), step):
         some = points[start : start + step]
-        bends = np.broadcast_to(Floats(some, directions)(root).bend, (len(some), len(i)))
-        along = bends[:, i == j]
+        second = np.broadcast_to(Floats(some, directions)(root).curvature, (len(some), len(i)))
+        along = second[:, i == j]
         H = np.empty((len(some), n, n))
         with np.errstate(invalid="ignore"):
-            mixed = np.where(i == j, bends, (bends - along[:, i] - along[:, j]) / 2)
+            mixed = np.where(i == j, second, (second - along[:, i] - along[:, j]) / 2)
         H[:, i, j] = H[:, j, i] = mixed
         fine = np.isfinite(H).all(axis=(1, 2))
         values, vectors = np.linalg.eigh(H[fine])

@@ -336,9 +336,10 @@ class Arithmetic:
 
     def _quadratic_in(self, x: Node, d: Node) -> tuple[Fraction, Fraction] | None:
         """(a, b) with x = a·d + b·d² on the simplex, by coefficients; or None."""
-        g, Q = self.g, quadratic_form(x, self.g.K)
-        if is_affine(d) and Q is not None:
-            form, values = quadratic_form(d, g.K), [rational(v) for v in at_vertices(d, g.K)]
+        g = self.g
+        form, Q = quadratic_form(d, g.K), quadratic_form(x, g.K)
+        if is_affine(d) and form is not None and Q is not None:
+            values = [rational(v) for v in at_vertices(d, g.K)]
             columns = [form.entries(), [v * w for v in values for w in values], Q.entries()]
         else:
             square = g.const(0)

@@ -31,8 +31,6 @@ from pgeom.geometry.certificates.expression import (
     Rational,
     affine,
     are_opposite,
-    at_vertices,
-    dot,
     extremes,
     is_affine,
     rational,
@@ -316,9 +314,10 @@ class Series(Evaluator):
         return rational(value)
 
     def affine(self, x: Node) -> arb_series:
-        form = _form(x, len(self.d))
-        ends = [dot(form, p) for p in self.points]
-        return arb_series([arb(min(ends)).union(arb(max(ends))), arb(dot(form, self.d))])
+        constant, slopes = _form(x)
+        ends = [sum((c * p[k] for k, c in slopes), constant) for p in self.points]
+        slope = sum((c * self.d[k] for k, c in slopes), fmpq(0))
+        return arb_series([arb(min(ends)).union(arb(max(ends))), arb(slope)])
 
     def power(self, x: arb_series, r: Fraction) -> arb_series:
         if r.denominator == 1:
@@ -361,9 +360,10 @@ def is_positive(x: Node, K: int, concave: bool = False) -> bool:
 
 
 @lru_cache(maxsize=10_000)
-def _form(x: Node, K: int) -> Rational:
-    """The values of an affine node at the vertices."""
-    return tuple(rational(v) for v in at_vertices(x, K))
+def _form(x: Node) -> tuple[fmpq, list[tuple[int, fmpq]]]:
+    """The constant and the coefficients of an affine node that are not zero."""
+    constant, slopes = affine(x)
+    return rational(constant), [(k, rational(c)) for k, c in slopes.items()]
 
 
 # Derivatives in float64, at N points along D directions.

@@ -82,6 +82,7 @@ class Bound(NamedTuple):
         entries = [[arb(x) for x in row] for row in self.L]
         middles = np.array([[float(x.mid()) for x in row] for row in entries])
         radii = np.array([[float(x.rad()) for x in row] for row in entries])
+        radii *= 1 - 2.0**-28  # sums of balls rounded them up, to 30 bits
         if not np.isfinite([middles, radii]).all():
             return -math.inf
         return least_eigenvalue(middles - np.diag(radii.sum(axis=1)))

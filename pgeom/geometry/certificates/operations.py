@@ -39,6 +39,9 @@ from pgeom.geometry.certificates.expression import (
 from pgeom.geometry.certificates.matrices import quadratic_form
 from pgeom.geometry.certificates.rules import Ranges
 
+HALF = Fraction(1, 2)
+SIMPLE = 100  # the largest denominator of an exponent that stands for its nearest float
+SORTED = 11  # numbers that are sorted at most: the sets of them are written out
 TRUTH = {  # of `d ? 0` where d is positive, zero, negative
     "gt": (True, False, False),
     "ge": (True, True, False),
@@ -107,10 +110,6 @@ def limit(g: Graph, x: Node, face: Node) -> Node | None:
     if x.op == "xlogx" and is_rational(known[0]) and known[0].data[0] in (0, 1):
         return g.const(0)
     return None
-
-
-HALF = Fraction(1, 2)
-SIMPLE = 100  # the largest denominator of an exponent that stands for its nearest float
 
 
 class Arithmetic:
@@ -418,9 +417,6 @@ def real(x: Any, graph: Graph) -> Any:
 def is_concrete(array: np.ndarray) -> bool:
     """Whether all elements are integers or truth values."""
     return all(isinstance(x, (bool, int)) for x in array.flat)
-
-
-SORTED = 11  # numbers that are sorted: the sets of them are written out
 
 
 def _sort(do, args, params, aval):

@@ -34,7 +34,7 @@ def load(spec: str, *, option: str, what: str = "function") -> Callable[..., Any
       UsageError: if there is no such module, file or function, or importing it fails.
     """
     source, _, name = spec.rpartition(":")
-    if re.search("[,;]", spec) and not Path(source).is_file():
+    if re.search("[,;]", name) or (re.search("[,;]", spec) and not Path(source).is_file()):
         first, _, _ = spec.partition(":")
         words = re.split(r"[\s,;]+", spec)
         each = " ".join(word if ":" in word else f"{first}:{word}" for word in words if word)
@@ -74,13 +74,25 @@ def _module(source: str, option: str) -> ModuleType:
         raise UsageError(f"{option}: there is no file {source!r}")
     try:
         with _importable(path.parent if is_path else Path.cwd()), _undisturbed():
-            return _execute(path) if is_path else importlib.import_module(source)
+            return _execute(path) if is_path else _imported(source)
     except SystemExit as stop:
         raise UsageError(f"{option}: cannot import {source!r}: it calls sys.exit") from stop
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a module may raise while it is imported
         raise UsageError(f"{option}: cannot import {source!r}: {one_line(error)}") from error
+
+
+def _imported(source: str) -> ModuleType:
+    """The module, or what a package offers under such a name, as pgeom does its generators."""
+    try:
+        return importlib.import_module(source)
+    except ModuleNotFoundError:
+        package, _, name = source.rpartition(".")
+        offered = getattr(sys.modules.get(package), name, None)
+        if not isinstance(offered, ModuleType):
+            raise
+        return offered
 
 
 def _execute(path: Path) -> ModuleType:

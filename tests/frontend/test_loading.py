@@ -61,6 +61,12 @@ def test_a_module_of_the_working_folder_is_found(folder):
     assert load("own_module:F")(1) == 2
 
 
+def test_what_a_package_offers_as_a_module_is_found():
+    import pgeom
+
+    assert load("pgeom.generators:shannon") is pgeom.generators.shannon
+
+
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
@@ -69,6 +75,8 @@ def test_a_module_of_the_working_folder_is_found(folder):
         ("notes.txt:F", "cannot import 'notes.txt': ModuleNotFoundError"),
         ("./notes.txt:F", "must be module:function or path/to/file.py:function, got the path"),
         ("own/maths.py:F", "there is no file 'own/maths.py'"),
+        ("pgeom.nothing:F", "cannot import 'pgeom.nothing': ModuleNotFoundError"),
+        ("pgeom.certify:F", "cannot import 'pgeom.certify': "),
         ("own:F", "'own' has no 'F'"),
         ("raises.py:F", "cannot import 'raises.py': RuntimeError: no luck"),
         ("raises:F", "cannot import 'raises': RuntimeError: no luck"),

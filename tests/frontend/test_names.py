@@ -76,6 +76,10 @@ OF_OPTIONS = {
     "regimes quoted": (lambda: parse_kinds(("clean pair-flip-20",)), "clean pair-flip-20"),
     "generators": (lambda: load("my.py:f,my.py:g", option="--generators"), "my.py:f my.py:g"),
     "one file": (lambda: load("my.py:f,g", option="--own-losses"), "my.py:f my.py:g"),
+    "a file that exists": (
+        lambda: load(f"{__file__}:f,g", option="--generators"),
+        f"{__file__}:f {__file__}:g",
+    ),
     "noise map": (lambda: parse_noise_map(["0:1,1:0"], ("0", "1")), "0:1 1:0"),
     "losses": (lambda: Options().check_words("digits", losses=("ce,brier",)), "ce brier"),
     "datasets": (lambda: links.main(dataset=("digits,wine",)), "digits wine"),

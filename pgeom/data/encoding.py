@@ -22,6 +22,7 @@ from sklearn.preprocessing import OneHotEncoder
 from pgeom.data.splits import SMALLEST_CLASS, largest_feature
 from pgeom.frontend.errors import UsageError
 
+FEW_VALUES = 10  # of a categorical column that cannot be mistaken for names of the examples
 MOST_VALUES = 1000  # of a categorical column; more are names or numbers of the examples
 MOST_GIB = 8  # of encoded features
 NUMBERS = ("decimal", "integer", "floating", "mixed-integer-float")  # of Python, to pandas
@@ -234,6 +235,10 @@ def _notes(columns: list[Column]) -> Iterable[str]:
     if categories:
         widths = (f"{column.name} ({counted(column.width, 'value')})" for column in categories)
         yield f"one-hot encoded {listed(widths)}"
+    named = [c.name for c in categories if c.width > max(len(c.values) / 2, FEW_VALUES)]
+    if named:
+        each = "one feature for almost every example"
+        yield f"{each}: {listed(named)}; leave out what only identifies examples"
     gaps = [column for column in columns if column.missing]
     numbers = {column.name: column.missing for column in gaps if not column.is_category}
     texts = {column.name: column.missing for column in gaps if column.is_category}

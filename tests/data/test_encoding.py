@@ -91,6 +91,14 @@ def test_numbers_stay_and_everything_else_is_one_hot():
     assert made.features.dtype == np.float64
 
 
+def test_a_text_that_differs_from_example_to_example_is_named():
+    names = [f"u{k}" for k in range(12)]
+    made = encode_features(frame(id=names, town=["a", "b", "c"] * 4, x=range(12)), "my.csv")
+    assert made.features.shape == (12, 16)
+    said = "one feature for almost every example: id; leave out what only identifies examples"
+    assert made.notes[-1] == f"my.csv: {said}"
+
+
 GAPS = frame(
     x=[1.0, NAN, NAN],
     full=[1.0, 2.0, 3.0],

@@ -161,10 +161,16 @@ def require_generator(F: Callable, K: int, name: str) -> None:
     def derivatives(p):
         return jax.jvp(jax.grad(F), (p,), (p,))
 
+    def value(p):
+        result = call(F, p)
+        if callable(result):  # F is a class, or makes generators
+            raise TypeError(f"F(p) is a {type(result).__name__}, to be called itself")
+        return result
+
     widest = jnp.result_type(float)  # float64 where it is enabled
     try:
         p = jax.ShapeDtypeStruct((K,), widest)
-        result = jax.eval_shape(partial(call, F), p)
+        result = jax.eval_shape(value, p)
         shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
         scalar = shape == () and dtype is not None and jnp.issubdtype(dtype, jnp.floating)
         for precision in (jnp.float32, widest) if scalar else ():
@@ -243,17 +249,38 @@ def require_loss(loss: Callable, K: int, name: str) -> None:
         )
     if not bool(jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(slopes))):
         raise UsageError(f"{name} must be finite with a finite gradient on logits within ±3")
-    _require_descent(loss, K, name)
+    _require_descent(loss, K, name, flat=not bool(jnp.any(slopes)))
 
 
-def _require_descent(loss: Callable, K: int, name: str) -> None:
-    """Refuse a loss that is larger where the labels are likely than where they are not."""
+def _require_descent(loss: Callable, K: int, name: str, *, flat: bool) -> None:
+    """Refuse a loss that does not fall as labels become likely, or has no slope to train by.
+
+    Args:
+      loss: of logits and labels.
+      K: the number of classes.
+      name: what the refusal calls the loss.
+      flat: whether its gradient was zero wherever it has been tried before.
+    """
     labels = jnp.arange(K)
-    likely = 3.0 * (jax.nn.one_hot(labels, K) * K - 1) / (K - 1)  # e_y and what sums to zero
-    low, high = (float(jnp.mean(jnp.asarray(loss(z, labels)))) for z in (-likely, likely))
-    if high - low > 1e-5 * (abs(low) + abs(high)):
-        least, most = (float(jax.nn.softmax(z)[0, 0]) for z in (-likely, likely))
+    # multiples of e_y less its mean, with which the label's probability is some .95 for any K: a
+    # truncated loss may be flat where it is less than a half
+    likely = (3.0 + math.log(K)) * (jax.nn.one_hot(labels, K) * K - 1) / (K - 1)
+    low, high = (jnp.asarray(loss(z, labels)) for z in (-likely, likely))
+    least, most = (float(jax.nn.softmax(z)[0, 0]) for z in (-likely, likely))
+    change, rounding = high - low, 1e-5 * (abs(low) + abs(high))
+    # label by label, because on average the others may hide one whose sign is wrong
+    k = int(jnp.argmax(change - rounding))
+    if change[k] > rounding[k]:
         raise UsageError(
-            f"{name} grows as the label's probability grows: it is {low:.3g} at {least:.2g} and "
-            f"{high:.3g} at {most:.2g}, on average over labels; its sign may be wrong"
+            f"{name} grows as the label's probability grows: for label {k} it is {low[k]:.3g} at "
+            f"{least:.2g} and {high[k]:.3g} at {most:.3g}; its sign may be wrong"
+        )
+    if jnp.all(abs(change) <= rounding):
+        raise UsageError(
+            f"{name} is the same whether the label's probability is {least:.2g} or {most:.3g}"
+        )
+    total = jax.grad(lambda z: jnp.sum(jnp.asarray(loss(z, labels))))
+    if flat and not any(bool(jnp.any(total(z))) for z in (-likely, likely)):
+        raise UsageError(
+            f"{name} has a gradient of zero wherever it was tried: nothing to train by"
         )

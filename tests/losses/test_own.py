@@ -126,10 +126,20 @@ def test_a_loss_is_taken_as_it_is():
     np.testing.assert_allclose(values(mine), values(LOSSES["ce"]), rtol=1e-5)
 
 
+class Power:
+    def __init__(self, p):
+        self.exponent = p
+
+    def __call__(self, p):
+        return jnp.sum(p**self.exponent)
+
+
 NO_GENERATORS = {
     "concave": (lambda p: -jnp.sum(p**2), "F is not convex, so its score is not proper"),
     "a vector": (lambda p: p, "must return a real scalar for p[3], got float32 of shape (3,)"),
     "integer": (lambda p: 3, "must return a real scalar"),
+    "a class": (Power, "F(p) is a Power, to be called itself"),
+    "a factory": (lambda p: lambda q: jnp.sum(q**2), "F(p) is a function, to be called itself"),
     "two arguments": (lambda p, q: jnp.sum(p), "raised TypeError"),
     "not for JAX": (lambda p: float(p[0]), "raised"),
     "not finite": (lambda p: jnp.sum(p * jnp.log(p)), "must be finite at the vertices"),
@@ -180,6 +190,13 @@ NO_LOSSES = {
     "not finite": (lambda z, y: jnp.log(-jnp.ones(len(y))) + z[:, 0], "must be finite"),
     "no gradient": (lambda z, y: jnp.sqrt(jnp.sum(0.0 * z, axis=-1)), "finite gradient"),
     "infinite once": (lambda z, y: jnp.where(y == 0, jnp.inf, z[:, 0]), "must be finite"),
+    "one sign wrong": (
+        lambda z, y: jnp.where(y == 2, -1, 1) * cross_entropy(z, y),
+        "for label 2 it",
+    ),
+    "no labels": (lambda z, y: jnp.sum(z, axis=-1) ** 2, "is the same whether the label's"),
+    "a constant": (lambda z, y: jnp.zeros(len(y)), "is the same whether the label's"),
+    "steps": (lambda z, y: jnp.where(jnp.argmax(z, -1) == y, 0.0, 1.0), "a gradient of zero"),
     "no gradient once": (lambda z, y: jnp.sqrt(jnp.where(y == 0, 0.0 * z[:, 0], 4.0)), "gradient"),
 }
 
@@ -207,7 +224,9 @@ def test_a_negated_loss_is_refused(loss, K):
         return -loss(logits, labels)
 
     require_loss(loss, K, "mine")
-    with pytest.raises(UsageError, match=r"^mine grows as the label's probability grows: it is"):
+    with pytest.raises(
+        UsageError, match=r"^mine grows as the label's probability grows: for label "
+    ):
         require_loss(negated, K, "mine")
     with pytest.raises(UsageError, match=r"^negated grows as the label"):
         make_loss(negated, K)
@@ -225,6 +244,15 @@ def test_no_loss_is_refused(case):
     with pytest.raises(UsageError) as error:
         require_loss(loss, 3, "my.py:loss")
     assert str(error.value).startswith("my.py:loss") and says in str(error.value)
+
+
+def test_a_loss_that_is_flat_for_unlikely_labels_passes():
+    def truncated(logits, labels):
+        p = jnp.exp(-cross_entropy(logits, labels))
+        return -jnp.maximum(p, 0.5)
+
+    for K in (2, 3, 30, 300):
+        require_loss(truncated, K, "truncated")
 
 
 def test_good_ones_pass():

@@ -194,9 +194,46 @@ def _sine_divergence_jvp(primals, tangents):
     return out, sum_of_slopes(out, p_term, q_term)
 
 
+@jax.custom_jvp
+def _direction(logits):
+    """p/‖p‖ of p = softmax(z); its squares are softmax(2z)."""
+    powers = jnp.exp(logits - jnp.max(logits))
+    return powers / jnp.sqrt(jnp.sum(powers**2))
+
+
+@_direction.defjvp
+def _direction_jvp(primals, tangents):
+    # By hand for the same reason as `rule_softmax`.
+    (logits,), (logits_dot,) = primals, tangents
+    unit = _direction(logits)
+    shares = unit**2
+    gaps = simplex.gaps_to_dominant(shares, logits_dot)
+    change = unit * (gaps - jnp.sum(shares * gaps))
+    dominant = shares > 0.5
+    moved = simplex.move_dominant(shares, unit * change) / jnp.where(dominant, unit, 1.0)
+    return unit, jnp.where(dominant, moved, change)
+
+
+@jax.custom_jvp
 def _spherical_score(logits, label):
-    e_y = simplex.vertex(label, logits.shape[-1], logits.dtype)
-    return _sine_divergence_on_logits(e_y, logits)
+    """1 − p_y/‖p‖, as Σ_{j≠y} u_j²/(1 + u_y) with u = p/‖p‖."""
+    unit = _direction(logits)
+    return _mass_of_others(unit, label) / (1 + simplex.pick(unit, label))
+
+
+@_spherical_score.defjvp
+def _spherical_score_jvp(primals, tangents):
+    # By hand because autodiff subtracts the slope of u_y from that of the others' mass, and rounds
+    # a small one away.
+    (logits, label), (logits_dot, _) = primals, tangents
+    unit = _direction(logits)
+    mine = jnp.arange(logits.shape[-1]) == label
+    slope = jnp.where(mine, -_mass_of_others(unit, label), unit**2) * simplex.pick(unit, label)
+    return _spherical_score(logits, label), jnp.sum(slope * logits_dot)
+
+
+def _mass_of_others(unit, label):
+    return jnp.sum(jnp.where(jnp.arange(unit.shape[-1]) == label, 0.0, unit**2))
 
 
 @jax.custom_jvp

@@ -152,16 +152,16 @@ def expected_cross_entropy(logits: Float[Array, " K"], eta: Float[Array, " K"]) 
     With m the largest logit it is Σ_k η_k (z_m − z_k) + log(1 + Σ_{j≠m} e^{z_j − z_m}): no term is
     negative, and a class of weight zero may have a logit of −∞.
     """
-    largest = jnp.max(logits)
-    behind = jnp.where(eta > 0, largest - logits, 0.0)
-    return jnp.sum(eta * behind) + jnp.sum(eta) * _log_sum_below(logits, largest)
+    below = logits - jnp.max(logits)
+    behind = jnp.sum(jnp.where(eta > 0, eta * -below, 0.0))
+    return behind + jnp.sum(eta) * _log_sum_below(below)
 
 
-def _log_sum_below(logits, largest):
-    """log Σ_k e^{z_k − z_m} with m the largest logit, which is not rounded to zero."""
-    below = jnp.where(logits < largest, jnp.exp(logits - largest), 0.0)
-    ties = jnp.sum((logits == largest).astype(logits.dtype)) - 1
-    return jnp.log1p(jnp.sum(below) + ties)
+def _log_sum_below(below):
+    """log Σ_k e^{x_k} for numbers with maximum 0, which is not rounded to zero."""
+    powers = jnp.sum(jnp.where(below < 0, jnp.exp(below), 0.0))
+    ties = jnp.sum(jnp.where(below < 0, 0.0, 1.0).astype(below.dtype)) - 1
+    return jnp.log1p(powers + ties)
 
 
 @expected_cross_entropy.defjvp
@@ -237,8 +237,8 @@ def _log_softmax_jvp(primals, tangents):
 @jax.custom_jvp
 def rule_log_softmax(logits):
     """log softmax(z), for use in rules of first derivatives, such as its own."""
-    largest = jnp.max(logits)
-    return logits - largest - _log_sum_below(logits, largest)
+    below = logits - jnp.max(logits)
+    return below - _log_sum_below(below)
 
 
 @rule_log_softmax.defjvp

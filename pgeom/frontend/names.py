@@ -66,8 +66,16 @@ def separated(value: str) -> str | None:
 
 
 def nearest(name: str, known: Iterable[str], synonyms: Mapping[str, str] = NONE) -> str | None:
-    """The known name most similar to `name`, in capitals or not; None if none is similar."""
+    """The known name most similar to `name`, in capitals or not; None if none is similar.
+
+    Nor is there one where it is clear what `name` means, and that is not among the known ones.
+    """
     known = list(known)
+    meanings = {_letters(meant): meant for meant in synonyms.values()}
+    meanings |= {_letters(other): meant for other, meant in synonyms.items()}
+    clear = meanings.get(_letters(name))
+    if clear is not None and clear not in known:
+        return None
     by_letters = {_letters(other): meant for other, meant in synonyms.items() if meant in known}
     by_letters |= {_letters(candidate): candidate for candidate in known}
     matches = difflib.get_close_matches(_letters(name), by_letters, n=1, cutoff=SIMILAR)

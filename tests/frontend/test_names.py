@@ -71,6 +71,13 @@ def test_the_loss_that_is_meant_is_named(typed):
         choose_all("loss", (typed,), catalogue.LOSSES, catalogue.SYNONYMS)
 
 
+@pytest.mark.parametrize("typed", ["ce", "CE", "cross-entropy", "log_loss"])
+def test_no_other_loss_is_meant_by_one_that_is_not_among_those_known(typed):
+    with pytest.raises(UsageError, match=f"^unknown loss '{typed}'; known: brier, hpg$"):
+        choose_all("loss", (typed,), ("brier", "hpg"), catalogue.SYNONYMS)
+    assert nearest("la", ("ce", "gce"), catalogue.SYNONYMS) is None
+
+
 OF_OPTIONS = {
     "regimes": (lambda: parse_kinds(("clean,symmetric-40",)), "clean symmetric-40"),
     "regimes quoted": (lambda: parse_kinds(("clean pair-flip-20",)), "clean pair-flip-20"),

@@ -49,7 +49,7 @@ def ranks_table(ranked: list[RankedLosses]) -> Grid | None:
         [label, *(f"{value:.1f}" for value in values)]
         for label, values in zip(ranked[0].labels, ranks, strict=True)
     ]
-    best = {(int(row), column + 1) for column, row in enumerate(ranks.argmin(axis=0))}
+    best = {(row, column + 1) for row, column in np.argwhere(np.isclose(ranks, ranks.min(axis=0)))}
     first = ranked[0].ranking
     tests = ", ".join(f"{one.metric.label[:-2]} p = {one.ranking.p_value:.1g}" for one in ranked)
     notes = [

@@ -80,6 +80,12 @@ def test_ranks_leave_the_long_tail_out(samples):
     assert grid.best == {(3, 1)} and grid.rows[3] == ["HPG", "1.0"]
 
 
+def test_ties_in_rank_are_all_marked(samples):
+    one = rank_losses(samples)[0]
+    tied = one.ranking._replace(mean_ranks=np.array([7 / 3, 3.0, 7 / 3 + 1e-15, 4.0]))
+    assert ranks_table([one._replace(ranking=tied)]).best == {(0, 1), (2, 1)}
+
+
 def test_two_losses_have_no_ranks(samples):
     assert rank_losses(Samples(samples.runs[samples.runs["loss"].isin(["ce", "hpg"])])) == []
     assert ranks_table([]) is None

@@ -9,6 +9,7 @@ import pandas as pd
 from experiments.figures.layout import bars, labels_down, legend_below, legend_beside, seed_points
 from experiments.figures.legend import Entry, Legend, by_family, present
 from pgeom.frontend.figure_style import BLUE, RED, figure, save
+from pgeom.frontend.numbers import count
 
 ATTACKS = {
     "FGSM": "FGSM: one step on CE",
@@ -31,7 +32,7 @@ def calibration(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
         labels_down(axes[0][0], [entry.label for entry in losses])
         axes[0][1].legend(loc="lower right")
         seeds, name = frame["seed"].nunique(), frame["dataset"].iloc[0]
-        drawing.suptitle(f"{name}, clean: {seeds} seeds and their means", y=1.0, fontsize=10)
+        drawing.suptitle(f"{name}, clean: {count(seeds, 'seed')} and means", y=1.0, fontsize=10)
         return save(drawing, path)
 
 
@@ -59,7 +60,7 @@ def attacks(frame: pd.DataFrame, entries: Legend, radii: Sequence[str], path: Pa
         axes[0][0].set_ylabel("test accuracy (higher is better)")
         legend_beside(axes[0][-1])
         seeds, name = frame["seed"].nunique(), frame["dataset"].iloc[0]
-        title = f"{name}, clean-trained models: mean ± sample sd over {seeds} seeds"
+        title = f"{name}, clean-trained models: mean ± sample sd over {count(seeds, 'seed')}"
         drawing.suptitle(title, y=1.04, fontsize=10)
         return save(drawing, path)
 
@@ -79,7 +80,8 @@ def _panels(frame, entries: Legend, fields, ticks, what: str, path: Path) -> lis
             legend_below(axis, gap=0.75)
         axes[0][0].set_ylabel("test accuracy (higher is better)")
         seeds, name = frame["seed"].nunique(), frame["dataset"].iloc[0]
-        title = f"{name}, clean-trained models under {what}: mean ± sample sd over {seeds} seeds"
+        over = f"mean ± sample sd over {count(seeds, 'seed')}"
+        title = f"{name}, clean-trained models under {what}: {over}"
         drawing.suptitle(title, y=1.02, fontsize=10)
         return save(drawing, path)
 

@@ -47,14 +47,14 @@ def longtail_details(
         )
         left.set_xlabel("class, and its number of training examples")
         left.set_ylabel("accuracy in the class (higher is better)")
-        left.set_title(f"mean ± sample sd over {seeds} seeds")
+        left.set_title(f"mean ± sample sd over {count(seeds, 'seed')}")
         legend_beside(left)
         tail = recalls.assign(tail=recalls[classes[-TAIL:]].mean(axis=1))
         seed_points(right, tail, losses, "tail")
         labels_down(right, [entry.label for entry in losses])
         rare = f"{classes[-TAIL]}–{classes[-1]}"
         right.set_xlabel(f"mean accuracy in classes {rare}\n(higher is better)")
-        right.set_title(f"{seeds} seeds and their means")
+        right.set_title(f"{count(seeds, 'seed')} and means")
         return save(drawing, path)
 
 
@@ -97,7 +97,7 @@ def calibration_gradients(
         for axis in (left, right):
             axis.set_xlim(left=0)
         seeds = frame["seed"].nunique()
-        right.set_title(f"digits, clean: {seeds} seeds and their means")
+        right.set_title(f"digits, clean: {count(seeds, 'seed')} and means")
         return save(drawing, path)
 
 
@@ -124,9 +124,8 @@ def optimization(
         labels_down(right, [entry.label for entry in shown])
         right.set_xlim(left=0)
         right.set_xlabel("seconds to train a run (lower is better)")
-        right.set_title(
-            f"each loss alone, compiling apart: {timed['seed'].nunique()} seeds\n{hardware(timed)}"
-        )
+        seeds = count(timed["seed"].nunique(), "seed")
+        right.set_title(f"each loss alone, compiling apart: {seeds}\n{hardware(timed)}")
         return save(drawing, path)
 
 

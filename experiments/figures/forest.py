@@ -50,7 +50,8 @@ def forest(
             f"{METRICS[metric].label[:-2]}: difference from {reference_label(reference)} "
             f"({side} is better; the band is the margin of equivalence)"
         )
-        place = {"bbox_to_anchor": (0.5, 0.91), "ncols": len(LOOKS), "title_fontsize": 9}
+        above = axes.flat[0].get_position().y1 + 0.27 / size[1]  # the titles of panels, in inches
+        place = {"bbox_to_anchor": (0.5, above), "ncols": len(LOOKS), "title_fontsize": 9}
         drawing.legend(handles, list(LOOKS), loc="lower center", title=title, **place)
         return save(drawing, path)
 
@@ -81,6 +82,7 @@ def _panel(
         axis.set_xlim(*_limits(rows, differences, metric.margin))
     labels_down(axis, list(rows["label"]))
     axis.tick_params(labelsize=7)
+    axis.locator_params(axis="x", nbins=4)
     axis.set_title(str(place))
 
 

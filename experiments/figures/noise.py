@@ -10,6 +10,7 @@ from experiments.figures.legend import Entry, Legend, by_family
 from experiments.tables.margins import headline
 from pgeom.data.regimes import CLEAN, Regime
 from pgeom.frontend.figure_style import figure, save
+from pgeom.frontend.numbers import count
 
 
 def noise_accuracy(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
@@ -33,7 +34,9 @@ def noise_accuracy(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Pat
             legend_below(axis)
         axes[0][0].set_ylabel(f"test {metric.words} (higher is better)")
         seeds, dataset = rated["seed"].nunique(), rated["dataset"].iloc[0]
-        drawing.suptitle(f"{dataset}: mean ± sample sd over {seeds} seeds", y=1.02, fontsize=10)
+        drawing.suptitle(
+            f"{dataset}: mean ± sample sd over {count(seeds, 'seed')}", y=1.02, fontsize=10
+        )
         return save(drawing, path)
 
 

@@ -12,6 +12,7 @@ from experiments.figures.legend import Entry, Legend, present
 from experiments.figures.noise import probabilities, rate_line, symmetric_runs
 from pgeom.evaluation import metrics
 from pgeom.frontend.figure_style import figure, save
+from pgeom.frontend.numbers import count
 
 BASELINES = ("ce", "gce", "brier")  # shown beside the candidates
 
@@ -36,7 +37,7 @@ def noise_nll_confidence(
             rate_line(left, rated, "nll", entry, offset, linewidth=1.1, capsize=1.5)
         left.set_xlabel("symmetric label noise (%)")
         left.set_ylabel("test NLL in nats (lower is better)")
-        left.set_title(f"{test.dataset}: mean ± sample sd over {seeds} seeds")
+        left.set_title(f"{test.dataset}: mean ± sample sd over {count(seeds, 'seed')}")
         legend_beside(left)
         for entry in highlights(entries):
             _density(right, probabilities(test.logits[entry.name]).max(axis=-1), entry)
@@ -75,7 +76,7 @@ def noise_confusions(test: TestLogits, entries: Legend, path: Path) -> list[Path
             [math.sqrt(tick) for tick in ticks], labels=[f"{100 * tick:g}" for tick in ticks]
         )
         bar.set_label("% of the true class")
-        title = f"{test.dataset}, {test.regime}: means over {len(test.labels)} seeds"
+        title = f"{test.dataset}, {test.regime}: means over {count(len(test.labels), 'seed')}"
         drawing.suptitle(title, fontsize=10)
         return save(drawing, path)
 

@@ -12,6 +12,7 @@ from experiments.figures.legend import Entry, Legend, present
 from experiments.tables.paired_tests import REFERENCE
 from pgeom.data.regimes import Regime
 from pgeom.frontend.figure_style import figure, save
+from pgeom.frontend.numbers import count
 
 # blue is better than the reference, orange is worse: also to readers who confuse red and green
 BETTER = LinearSegmentedColormap.from_list(
@@ -48,7 +49,7 @@ def metric_heatmaps(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Pa
             bar.set_label(f"{label}:\ndifference from CE, blue is better")
         turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
         axes[-1, 0].set_xticks(np.arange(len(columns)) + 0.5, columns, **turned)
-        drawing.suptitle(f"means over {frame['seed'].nunique()} seeds", fontsize=10)
+        drawing.suptitle(f"means over {count(frame['seed'].nunique(), 'seed')}", fontsize=10)
         return save(drawing, path)
 
 

@@ -12,6 +12,7 @@ from experiments.figures.layout import labels_down, legend_beside, seed_points
 from experiments.figures.legend import Legend, present
 from experiments.tables.margins import METRICS, headline
 from pgeom.frontend.figure_style import BLUE, GREEN, RED, figure, save
+from pgeom.frontend.numbers import count
 from pgeom.losses.spec import LossSpec
 
 COLOURS = (BLUE, RED, GREEN)
@@ -46,7 +47,7 @@ def longtail(series: dict[str, Series], entries: Legend, chance: float, path: Pa
         axis.text(chance, 1.0, "chance", fontsize=7, color="0.4", **above)
         axis.set_xlim(left=0)
         seeds = first["seed"].nunique()
-        axis.set_xlabel(f"{words} (higher is better): {seeds} seeds and their means")
+        axis.set_xlabel(f"{words} (higher is better): {count(seeds, 'seed')} and means")
         return save(drawing, path)
 
 
@@ -79,7 +80,7 @@ def ablations(
             )
         axes[0][0].set_ylabel(f"test {metric.words} − that of the protocol's\nvariant, same seed")
         seeds = frame["seed"].nunique()
-        drawing.suptitle(f"{seeds} seeds (light) and their means", y=1.0, fontsize=10)
+        drawing.suptitle(f"{count(seeds, 'seed')} (light) and their means", y=1.0, fontsize=10)
         legend_beside(axes[0][-1])
         return save(drawing, path)
 

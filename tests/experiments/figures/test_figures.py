@@ -61,7 +61,7 @@ def test_ablations_are_paired_differences_without_lines(drawn, every_loss):
         ticks = [tick.get_text() for tick in axis.get_xticklabels()]
         assert sum("(protocol)" in tick for tick in ticks) == 1 and len(ticks) == len(variants)
     runs = every_loss.ablation[every_loss.ablation["place"] == "digits, symmetric-40"]
-    gains = paired_gains(runs, ablation.CAPM, ablation.CAPM[0])
+    gains = paired_gains(runs, ablation.CAPM, ablation.CAPM[0], "accuracy")
     assert (gains["capm"] == 0).all() and gains.shape == (3, len(ablation.CAPM))
     one = runs.set_index(["loss", "seed"])["accuracy"]
     expected = one["capm-no-tail", 2] - one["capm", 2]

@@ -23,6 +23,7 @@ from experiments.tables import published
 from experiments.tables.learning_rates import edge_notes
 from experiments.tables.summary import CALIBRATION_ERRORS, convergence_notes
 from pgeom.data import datasets
+from pgeom.frontend.numbers import count
 
 QUIET = 0.05  # the sd of a pixel in [0, 1] below which it hardly varies
 
@@ -71,8 +72,8 @@ def significance(results: Results) -> str | None:
     floor = min(1.0, fewest * 2 / 2**results.seeds)
     text = (
         f"Of {len(values)} paired comparisons with cross-entropy {small} have a Holm-corrected p "
-        f"below .05; with {results.seeds} seeds and {fewest} losses in a cell it cannot be below "
-        f"{floor:.3g}"
+        f"below .05; with {count(results.seeds, 'seed')} and {count(fewest, 'comparison')} in a "
+        f"cell it cannot be below {floor:.3g}"
     )
     return text + (", so all of this is descriptive." if floor > 0.05 else ".")
 

@@ -165,7 +165,7 @@ def confusions(results: Results) -> str:
 def heatmap(results: Results) -> str | None:
     """How often each loss beats CE in a cell."""
     runs = results.runs[results.runs["loss"].isin(GENERAL)]
-    parts = []
+    parts, everywhere = [], set()
     for metric, (name, sign) in METRICS.items():
         table = means(runs, metric, by=CELL).unstack()
         if REFERENCE not in table or len(table.columns) < 2:
@@ -174,9 +174,11 @@ def heatmap(results: Results) -> str | None:
         wins = (gains > 0).sum()
         first = labels(results, [str(wins.idxmax())])
         parts.append(f"{first} by {name} ({wins.max()} of {len(table)} cells)")
+        everywhere |= set(wins.index[wins == len(table)])
+    none = "" if everywhere else "No loss is better than cross-entropy everywhere. "
     return (
-        f"No loss is better than cross-entropy everywhere; most often is {join(parts)}, by the "
-        f"sign of the difference in means."
+        f"{none}Most often better than cross-entropy is {join(parts)}, by the sign of the "
+        "difference in means."
     )
 
 
@@ -188,8 +190,11 @@ def ranks(results: Results) -> str | None:
     table = rank_losses(balanced(results.runs), names)
     order = table.mean(axis=1).sort_values()
     first, last = str(order.index[0]), str(order.index[-1])
+    over = f"Over {table.shape[1]} cells × metrics without the long tail, "
+    if np.isclose(order.iloc[0], order.iloc[-1]):
+        return f"{over}all losses have the same mean rank."
     text = (
-        f"Over {table.shape[1]} cells × metrics without the long tail, "
+        f"{over}"
         f"{labels(results, [first])} has the best mean rank ({order.iloc[0]:.1f} of {len(names)}) "
         f"and {labels(results, [last])} the worst ({order.iloc[-1]:.1f})"
     )

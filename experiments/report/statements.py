@@ -10,14 +10,15 @@ from experiments.tables import recovery
 from experiments.tables.evidence import Evidence
 from experiments.tables.headlines import candidates_and_ce, claims, failures
 from experiments.tables.link_effects import compare_links, summarise_links
+from pgeom.frontend.numbers import count
 
 
 def datasets(results: Results) -> str:
     """How small the study is."""
     cells = results.runs.groupby(["dataset", "regime"]).ngroups
     return (
-        f"Four small datasets, {cells} cells here, {results.seeds} seeds each: a loss that wins on "
-        f"these need not win elsewhere."
+        f"Four small datasets, {cells} cells here, {count(results.seeds, 'seed')} each: a loss "
+        f"that wins on these need not win elsewhere."
     )
 
 

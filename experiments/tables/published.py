@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.tables.grid import Grid
-from pgeom.frontend.numbers import mean_sd
+from pgeom.frontend.numbers import count, mean_sd
 from pgeom.losses.catalogue import LOSSES
 
 PUBLISHED = Path(__file__).with_name("published.json")
@@ -95,8 +95,8 @@ def yardstick(cells: int, seeds: int) -> str:
     """How many of the cells two independent draws of one protocol would agree in."""
     one, two = (round(cells * expected_share(sds, seeds)) for sds in (1, 2))
     return (
-        f"independent draws of one protocol, of {PUBLISHED_SEEDS} and {seeds} seeds, agree within "
-        f"one sd in about {one} of {cells} cells and within two in about {two}"
+        f"independent draws of one protocol, of {PUBLISHED_SEEDS} and of {count(seeds, 'seed')}, "
+        f"agree within one sd in about {one} of {cells} cells and within two in about {two}"
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from experiments.engine import devices, jobs
 from experiments.engine.command import Command
+from experiments.figures.overview import RANKED
 from experiments.report import (
     __main__ as report,
     gather,
@@ -162,6 +163,22 @@ def test_the_noise_finding_names_every_noisy_cell(results):
 def test_ranks_leave_out_the_long_tail(results):
     text = noise_findings.ranks(results)
     assert "Over 16 cells × metrics without the long tail" in text  # four cells of digits
+
+
+def test_that_no_loss_is_better_everywhere_is_said_only_if_so(results):
+    def said(gain):
+        frames = [
+            {
+                name: frame.assign(**{m: 1 + gain * (frame["loss"] != "ce") for m in RANKED})
+                for name, frame in part.items()
+            }
+            for part in (results.noise, results.longtail)
+        ]
+        return results._replace(noise=frames[0], longtail=frames[1])
+
+    assert "No loss is better" not in noise_findings.heatmap(said(0.1))
+    assert noise_findings.heatmap(said(0.0)).startswith("No loss is better than cross-entropy e")
+    assert noise_findings.ranks(said(0.0)).endswith("all losses have the same mean rank.")
 
 
 def test_amplified_pixels_are_named(results):

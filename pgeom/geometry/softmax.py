@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from pgeom.geometry import simplex
+from pgeom.geometry.derivatives import sum_of_slopes
 from pgeom.types import Label
 
 
@@ -164,14 +165,19 @@ def _log_sum_below(below):
     return jnp.log1p(powers + ties)
 
 
-@expected_cross_entropy.defjvp
+@partial(expected_cross_entropy.defjvp, symbolic_zeros=True)
 def _expected_cross_entropy_jvp(primals, tangents):
     # By hand because autodiff rounds the slope p Ση − η close to a vertex.
     (logits, eta), (logits_dot, eta_dot) = primals, tangents
-    p = rule_softmax(logits)
-    slope = simplex.move_dominant(p, jnp.sum(eta) * p - eta)
-    out_dot = jnp.sum(slope * logits_dot) - jnp.sum(log_softmax(logits) * eta_dot)
-    return expected_cross_entropy(logits, eta), out_dot
+    out = expected_cross_entropy(logits, eta)
+
+    def slope_in_logits(dot):
+        p = rule_softmax(logits)
+        return jnp.sum(simplex.move_dominant(p, jnp.sum(eta) * p - eta) * dot)
+
+    # only where η is differentiated: a constant η of zero may meet log p = −∞
+    eta_term = (eta_dot, lambda dot: -jnp.sum(log_softmax(logits) * dot))
+    return out, sum_of_slopes(out, (logits_dot, slope_in_logits), eta_term)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))

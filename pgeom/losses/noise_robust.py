@@ -125,8 +125,8 @@ def active_passive(
 
 @jax.custom_jvp
 def _fraction(part: Float[Array, ""], rest: Float[Array, ""]) -> Float[Array, ""]:
-    """part/(part + rest) of two nonnegative numbers."""
-    return part / (part + rest)
+    """part/(part + rest) of two nonnegative numbers, of which one may be infinite."""
+    return 1 / (1 + rest / part)
 
 
 @_fraction.defjvp

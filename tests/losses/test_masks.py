@@ -87,3 +87,28 @@ def test_cross_entropy_is_that_of_the_remaining_classes(kind):
         expected, expected_slope = gradient(z[~out], remaining)
         np.testing.assert_allclose(value, expected, rtol=1e-6)
         np.testing.assert_allclose(slope[~out], expected_slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize("label", [0, 2])
+def test_a_class_that_is_ruled_out_has_no_share_in_active_passive(label):
+    """Its −log p is infinite, and the normalised term zero, with derivatives of zero."""
+    logits, v = jnp.array([0.3, -INF, 0.9]), jnp.array([1.0, 2.0, -1.0])
+    both = [pgeom.losses.active_passive, pgeom.losses.mean_absolute_error]
+    losses = [both[0], lambda z, y: both[1](z, y, scale=1.0)]
+    results = []
+    for loss in losses:
+        slope = jax.grad(lambda z, loss=loss: loss(z, label))
+        results.append((loss(logits, label), slope(logits), jax.jvp(slope, (logits,), (v,))[1]))
+    chex.assert_trees_all_close(*results, rtol=1e-5)
+
+
+def test_forward_derivatives_with_a_class_that_soft_targets_rule_out():
+    logits, v = jnp.array([0.3, -INF, 0.9]), jnp.array([1.0, 2.0, -1.0])
+    targets = jnp.array([0.25, 0.0, 0.75])
+
+    def loss(z):
+        return pgeom.losses.cross_entropy(z, targets)
+
+    forward = jax.jvp(loss, (logits,), (v,))[1]
+    np.testing.assert_allclose(forward, jnp.vdot(jax.grad(loss)(logits), v), rtol=1e-6)
+    assert np.all(np.isfinite(jax.jvp(jax.grad(loss), (logits,), (v,))[1]))

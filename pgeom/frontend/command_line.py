@@ -24,6 +24,7 @@ from rich.console import Console
 from pgeom.frontend import interrupts, output
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.folders import require_writable
+from pgeom.frontend.names import separated
 
 BAD_INPUT, INTERRUPTED = 2, 130  # exit codes
 HELP_END = (
@@ -178,7 +179,11 @@ def _parse(main: Callable[..., int | None], program: str, example: str) -> Calla
     except SystemExit as stop:
         if stop.code != BAD_INPUT:  # --help
             raise
-        raise UsageError(_flatten(box.getvalue())) from None
+        message = _flatten(box.getvalue())
+        joined = re.search(r"valid parse for arguments: \['([^']*)'\]", message)
+        if joined is not None and (hint := separated(joined[1])) is not None:
+            message = message.replace("; For full", f"; {hint}; For full", 1)
+        raise UsageError(message) from None
 
 
 def _refuse_empty(arguments: list[str]) -> None:

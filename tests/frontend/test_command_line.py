@@ -112,6 +112,7 @@ def test_an_interruption_is_one_line_and_code_130(command):
     [
         (["--clases", "3"], ["Unrecognized options: --clases, 3; ", "--classes K…"]),
         (["--classes", "two"], ["--classes", "['two']"]),
+        (["--classes", "3,10"], ["--classes", "; separate by spaces: 3 10; "]),
         (["--mode", "bad"], ["'bad'", "--mode", "('good', 'fail', "]),
         (["--mode"], ["'--mode'"]),
     ],

@@ -37,7 +37,8 @@ def metric_heatmaps(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Pa
     if REFERENCE not in entries or len(names) != len(losses):
         return []
     columns = list(dict.fromkeys(cell_names(frame)))
-    size = (2 + 0.62 * len(columns), 3 * (1.1 + 0.24 * len(losses)))
+    # no panel is shorter than the words beside its colours
+    size = (2 + 0.62 * len(columns), 3 * max(2.6, 1.1 + 0.24 * len(losses)))
     with figure(3, 1, size, sharex=True, layout="constrained") as (drawing, axes):
         for axis, (metric, (label, colours)) in zip(axes[:, 0], PANELS.items(), strict=True):
             means = cell_means(frame, metric).reindex(index=names, columns=columns)

@@ -120,7 +120,9 @@ def _from_smallest(z, alpha, tau) -> Maximum:
         return r, z - r, row_sum(jnp.exp(log_powers(z - r) / beta)) > 1
 
     doubt = 64 * alpha * jnp.finfo(z.dtype).eps  # how far from right τ may be
-    first = tau - doubt, z, jnp.ones_like(tau, bool)
+    # A `vmap` over orders computes both branches for each; of one that is not above 2 the powers
+    # never fit, and the loop would not end.
+    first = tau - doubt, z, jnp.broadcast_to(alpha > 2, tau.shape)
     _, above, _ = jax.lax.while_loop(lambda state: jnp.any(state[2]), ascend, first)
     powers, support = log_powers(above), above >= 0
 

@@ -138,3 +138,13 @@ def test_a_batch_of_no_size_is_exported(name, unchecked_annotations):
     exported = jax.export.export(loss)(*shapes)
     for actual, expected in zip(exported.call(z, labels), loss(z, labels), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
+def test_orders_on_both_sides_of_two_may_be_mapped_over():
+    logits, orders = jnp.array([[1.0, 0.0, -4.0], [0.3, 0.1, 0.2]]), jnp.array([0.5, 1.5, 3.0])
+
+    def link(alpha):
+        return pgeom.canonical_link(pgeom.generators.tsallis(alpha))(logits)
+
+    expected = jnp.stack([link(float(alpha)) for alpha in orders])
+    assert jnp.max(jnp.abs(jax.vmap(link)(orders) - expected)) < 1e-6

@@ -122,7 +122,7 @@ def _from_smallest(z, alpha, tau) -> Maximum:
     doubt = 64 * alpha * jnp.finfo(z.dtype).eps  # how far from right τ may be
     # A `vmap` over orders computes both branches for each; of one that is not above 2 the powers
     # never fit, and the loop would not end.
-    first = tau - doubt, z, jnp.broadcast_to(alpha > 2, tau.shape)
+    first = tau - doubt, z, (tau == tau) & (alpha > 2)
     _, above, _ = jax.lax.while_loop(lambda state: jnp.any(state[2]), ascend, first)
     powers, support = log_powers(above), above >= 0
 

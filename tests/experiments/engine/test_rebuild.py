@@ -21,13 +21,15 @@ from pgeom.losses.spec import LossSpec, from_logits
 
 FILE = """
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 
 def cubic(p):
     return jnp.sum(p**3)
 
 def squared(logits, labels):
-    return jnp.take_along_axis(logits, labels[:, None], axis=1)[:, 0] ** 2
+    missing = 1 - jax.nn.softmax(logits)
+    return jnp.take_along_axis(missing, labels[:, None], axis=1)[:, 0] ** 2
 
 class Net(nn.Module):
     classes: int

@@ -26,7 +26,7 @@ from tests.versions.environments import InstallationError, Python
 ROOT = Path(__file__).parents[2]
 OUT = Path("results/versions")
 PACKAGES = ("pgeom", "experiments", "proofs_numeric")
-ABOUT_SOURCES = ("tests/test_annotations.py", "tests/mutation")  # which need a checkout
+ABOUT_SOURCES = ("tests/test_annotations.py",)  # which need a checkout
 # The type checker reads the annotations of other libraries, which change with their versions.
 OF_NEW_LIBRARIES = "tests/test_annotations.py::test_the_type_checker_has_no_complaints"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from experiments.engine.command import Command
 from experiments.engine.options import Common, Options, make_study
 from experiments.engine.study import Study
-from pgeom.data.channels import transition
+from pgeom.data.regimes import transition
 from pgeom.frontend import command_line
 from pgeom.frontend.errors import UsageError
 from pgeom.losses import catalogue

@@ -1,15 +1,15 @@
 """The public names of `pgeom`, which hands them on: `pgeom.diagnose` is `public.diagnose`."""
 
-from pgeom import losses
+from pgeom import generators, losses
+from pgeom.certificates import certify
+from pgeom.diagnosis import bounds, check_generator, curvature, diagnose
 from pgeom.evaluation import calibration, metrics, significance
 from pgeom.evaluation.decomposition import decompose
-from pgeom.geometry import bounds, class_structure, curvature, generators, margin
-from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk, regret
-from pgeom.geometry.certificates import certify
-from pgeom.geometry.closed_forms import generator
-from pgeom.geometry.diagnosis import check_generator, diagnose
-from pgeom.geometry.fenchel_young import canonical_link, fenchel_young, inverse_link
-from pgeom.losses.proper import apms, capm, hpg, on_logits
+from pgeom.generators import generator
+from pgeom.links import canonical_link, fenchel_young, inverse_link
+from pgeom.paper import class_structure, margin
+from pgeom.paper.objectives import apms, capm, hpg
+from pgeom.scores import bregman_divergence, bregman_score, conditional_risk, on_logits, regret
 from pgeom.types import Annealing, ClassStats
 
 __all__ = [

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.geometry import curvature
-from pgeom.geometry.bregman import bregman_score
-from pgeom.geometry.fenchel_young import canonical_link, fenchel_young, inverse_link
+from pgeom.diagnosis import curvature
+from pgeom.links import canonical_link, fenchel_young, inverse_link
+from pgeom.scores import bregman_score
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, agreement, attainment, check_each, upper_bound
 from proofs_numeric.configurations import Configurations

@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom.geometry.certificates import certify_range
-from pgeom.geometry.generators import Hyperbolic, Quadratic
-from pgeom.geometry.margin import penalty, smooth_margin
-from pgeom.losses.constants import MARGIN
+from pgeom.certificates import certify_range
+from pgeom.generators import Hyperbolic, Quadratic
+from pgeom.losses.catalogue import MARGIN
+from pgeom.paper.margin import penalty, smooth_margin
 from proofs_numeric import configurations
 
 SMALL = 3  # classes, up to which ranges of functions that are not convex are proved

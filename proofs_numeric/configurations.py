@@ -14,10 +14,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import jax
 import numpy as np
 
-from pgeom.geometry.displacement import Penalty
-from pgeom.geometry.generators import Hyperbolic, Quadratic
+from pgeom.generators import Hyperbolic, Quadratic
 from pgeom.losses.candidates import hpg_generator
-from pgeom.losses.constants import MARGIN
+from pgeom.losses.catalogue import MARGIN
+from pgeom.paper.displacement import Penalty
 from pgeom.types import Generator
 from proofs_numeric import instances
 from proofs_numeric.experiment_metrics import experiment_matrices

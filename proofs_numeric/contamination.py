@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.geometry import bounds, curvature
-from pgeom.geometry.bregman import bregman_divergence
+from pgeom.diagnosis import bounds, curvature
+from pgeom.scores import bregman_divergence
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, attainment, check_each, upper_bound
 from proofs_numeric.configurations import Configurations

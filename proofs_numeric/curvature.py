@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.geometry import curvature
-from pgeom.geometry.generators import Hyperbolic
+from pgeom.diagnosis import curvature
+from pgeom.generators import Hyperbolic
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, agreement, attainment, check_each, lower_bound, upper_bound
 from proofs_numeric.configurations import Configurations

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pgeom.geometry import displacement
+from pgeom.paper import displacement
 from proofs_numeric import displacement_steps
 from proofs_numeric.check import Check, agreement, attainment, lower_bound, upper_bound
 from proofs_numeric.penalised_minimum import Solved, all_starts, solve

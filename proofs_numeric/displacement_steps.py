@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pgeom.geometry import simplex
+from pgeom import simplex
 from proofs_numeric.check import Check, agreement, attainment, upper_bound
 from proofs_numeric.penalised_minimum import Solved
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgeom.geometry.generators import Hyperbolic
+from pgeom.generators import Hyperbolic
 
 GAP = 1e-6  # relative
 BATCH = 2048  # simplices at a time

@@ -10,10 +10,10 @@ from functools import cache
 import jax
 import numpy as np
 
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.data.regimes import Regime, partition
-from pgeom.geometry.class_structure import class_stats
 from pgeom.losses.candidates import capm_generator
+from pgeom.paper.class_structure import class_stats
 from pgeom.types import ClassStats
 
 SEEDS = range(5)
@@ -21,7 +21,7 @@ SEEDS = range(5)
 
 def dataset_classes() -> dict[str, int]:
     """The number of classes of each dataset of the paper."""
-    return {name: datasets.load(name).num_classes for name in datasets.PAPER}
+    return {name: sources.load(name).num_classes for name in sources.PAPER}
 
 
 def experiment_matrices(K: int) -> dict[str, np.ndarray]:
@@ -30,7 +30,7 @@ def experiment_matrices(K: int) -> dict[str, np.ndarray]:
         f"CAPM {name} {regime} seed {seed}": experiment_matrix(name, regime, seed)
         for name, classes in dataset_classes().items()
         if classes == K
-        for regime in datasets.load(name).regimes
+        for regime in sources.load(name).regimes
         for seed in SEEDS
     }
 
@@ -38,7 +38,7 @@ def experiment_matrices(K: int) -> dict[str, np.ndarray]:
 @cache
 def experiment_matrix(name: str, regime: Regime, seed: int) -> np.ndarray:
     """The matrix A `[K, K]` of one training part, the very one that the experiments train with."""
-    dataset = datasets.load(name)
+    dataset = sources.load(name)
     split, noise = partition(dataset, regime, seed)
     stats = class_stats(split.train.features, noise.labels, dataset.num_classes)
     with jax.enable_x64(False):  # float32, as in the experiments

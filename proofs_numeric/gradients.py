@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom import simplex
 from pgeom.compilation import quick_jit
-from pgeom.geometry import bounds, curvature, simplex
-from pgeom.geometry.bregman import bregman_score
-from pgeom.losses.proper import on_logits
+from pgeom.diagnosis import bounds, curvature
+from pgeom.scores import bregman_score, on_logits
 from proofs_numeric import configurations, probes, softmax
 from proofs_numeric.check import Check, agreement, attainment, check_each, upper_bound
 from proofs_numeric.configurations import Configurations

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pgeom.data import datasets
-from pgeom.geometry import class_structure
+from pgeom.data import sources
+from pgeom.paper import class_structure
 from proofs_numeric.check import Check, agreement, upper_bound
 
 LABEL = "Eq. (capm-matrix)"
@@ -35,7 +35,7 @@ def checks(
     rng = np.random.default_rng([17, K])
     centroids = [rng.normal(size=(K, 5)) * scale for scale in np.logspace(-2, 2, DRAWS)]
     rows = check_laplacian(centroids, weights, f"K={K}: {DRAWS} random sets of centroids")
-    if datasets.load("digits").num_classes == K:
+    if sources.load("digits").num_classes == K:
         digits = standardised_centroids("digits")
         rows += check_laplacian([digits], weights, "the centroids of Digits")
         rows += check_digits(digits, laplacian, eigenvalue)
@@ -76,7 +76,7 @@ def check_digits(centroids: np.ndarray, laplacian, eigenvalue: float) -> list[Ch
 
 def standardised_centroids(name: str) -> np.ndarray:
     """The class means `[K, d]` of all examples of a dataset, each feature standardised."""
-    dataset = datasets.load(name)
+    dataset = sources.load(name)
     x = np.asarray(dataset.features, np.float64)
     spread = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)

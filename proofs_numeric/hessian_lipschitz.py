@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.geometry import bounds
-from pgeom.geometry.generators import Hyperbolic
+from pgeom.diagnosis import bounds
+from pgeom.generators import Hyperbolic
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, attainment, check_each, upper_bound
 from proofs_numeric.configurations import Configurations

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.geometry import margin
+from pgeom.paper import margin
 from proofs_numeric.check import Check, agreement, lower_bound
 
 COUNTEREXAMPLE = -0.308687  # as printed; to 1e-6

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgeom.geometry.generators import Hyperbolic, Quadratic
+from pgeom.generators import Hyperbolic, Quadratic
 
 
 def pair_metric(K: int, c: float = 3.0) -> Quadratic:

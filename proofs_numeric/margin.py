@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.geometry import margin
+from pgeom.paper import margin
 from proofs_numeric import probes
 from proofs_numeric.check import Check, agreement, attainment, finiteness, lower_bound, upper_bound
 

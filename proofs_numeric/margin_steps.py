@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.geometry import displacement, margin
-from pgeom.geometry.displacement import Penalty
+from pgeom.paper import displacement, margin
+from pgeom.paper.displacement import Penalty
 from proofs_numeric import probes
 from proofs_numeric.check import Check, agreement, attainment, lower_bound, upper_bound
 

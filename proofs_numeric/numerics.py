@@ -11,11 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom import simplex
 from pgeom.compilation import quick_jit
-from pgeom.geometry import simplex
-from pgeom.geometry.bregman import bregman_score
-from pgeom.geometry.generators import Tsallis, shannon
-from pgeom.losses.proper import on_logits
+from pgeom.generators import Tsallis, shannon
+from pgeom.scores import bregman_score, on_logits
 from pgeom.types import Generator, Loss
 from proofs_numeric import configurations
 from proofs_numeric.check import Check, agreement, check_each, finiteness, upper_bound

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.geometry import bounds, curvature, displacement
-from pgeom.geometry.displacement import DisplacementBounds, Minimum
+from pgeom.diagnosis import bounds, curvature
+from pgeom.paper import displacement
+from pgeom.paper.displacement import DisplacementBounds, Minimum
 from proofs_numeric import probes
 from proofs_numeric.target_problems import Problem
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from rich.table import Table
 
+from pgeom.certificates import certify
+from pgeom.diagnosis import check_generator
 from pgeom.frontend.writing import write_text
-from pgeom.geometry.certificates import certify
-from pgeom.geometry.diagnosis import check_generator
 from pgeom.types import Generator
 from proofs_numeric import certified_ranges, configurations
 

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom import simplex
 from pgeom.compilation import quick_jit
-from pgeom.geometry import curvature, envelopes, simplex
-from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk
+from pgeom.diagnosis import curvature, envelopes
+from pgeom.scores import bregman_divergence, bregman_score, conditional_risk
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, agreement, attainment, check_each, lower_bound, upper_bound
 from proofs_numeric.configurations import Configurations

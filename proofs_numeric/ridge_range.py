@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom import simplex
 from pgeom.compilation import quick_jit
-from pgeom.geometry import bounds, curvature, simplex
-from pgeom.geometry.bregman import bregman_score
+from pgeom.diagnosis import bounds, curvature
+from pgeom.scores import bregman_score
 from proofs_numeric import exact_range, probes
 from proofs_numeric.check import Check, attainment, check_each, lower_bound, upper_bound
 from proofs_numeric.configurations import Configurations

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from pgeom.geometry import simplex
+from pgeom import simplex
 
 ASCENTS = 16  # of the best starts
 STEPS = 61  # the last is for its value alone

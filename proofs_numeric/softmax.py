@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom import simplex
 from pgeom.compilation import quick_jit
-from pgeom.geometry import simplex
 from proofs_numeric import every_class_count, probes
 from proofs_numeric.check import Check, attainment, upper_bound
 

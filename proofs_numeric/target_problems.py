@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgeom.geometry.displacement import Penalty
-from pgeom.geometry.generators import Hyperbolic
+from pgeom.generators import Hyperbolic
+from pgeom.paper.displacement import Penalty
 from proofs_numeric import configurations
 from proofs_numeric.instances import anisotropic, fill_ridges, isotropic, two_minima
 

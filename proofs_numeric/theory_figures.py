@@ -15,16 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 
+from pgeom import simplex
 from pgeom.compilation import quick_jit
 from pgeom.data.regimes import Regime
+from pgeom.diagnosis import bounds, curvature
 from pgeom.frontend import figure_style
 from pgeom.frontend.figure_style import BLUE, GREEN, GREY, ORANGE, RED
-from pgeom.geometry import bounds, curvature, displacement, simplex
-from pgeom.geometry.bregman import bregman_divergence, bregman_score
-from pgeom.geometry.generators import Hyperbolic, Quadratic, shannon, squared_norm
+from pgeom.generators import Hyperbolic, Quadratic, shannon, squared_norm
 from pgeom.losses.candidates import hpg_generator
 from pgeom.losses.catalogue import LOSSES
-from pgeom.losses.proper import on_logits
+from pgeom.paper import displacement
+from pgeom.scores import bregman_divergence, bregman_score, on_logits
 from pgeom.types import Generator
 from proofs_numeric import configurations, probes
 from proofs_numeric.experiment_metrics import experiment_matrix

@@ -1,7 +1,7 @@
 """The float32 arithmetic of a user's generator, against float64: value, sign, gradient, zeros.
 
 Whatever F is, an error is allowed as large as a relative 1e-5 and sixteen units in the last place
-of the terms that the number is made of; see `pgeom.geometry.any_generator`.
+of the terms that the number is made of; see `pgeom.scores`.
 
 >>> import jax, jax.numpy as jnp
 >>> with jax.enable_x64(True):
@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgeom import simplex
 from pgeom.compilation import quick_jit
-from pgeom.geometry import simplex
 from pgeom.types import Generator
 from proofs_numeric import numerics
 from proofs_numeric.check import agreement, finiteness, upper_bound

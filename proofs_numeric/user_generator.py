@@ -15,15 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
+from pgeom.diagnosis import bounds, check_generator, curvature
+from pgeom.diagnosis.table import explain_convexity
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.loading import one_line
-from pgeom.geometry import bounds, curvature
-from pgeom.geometry.any_generator import values_at
-from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk
-from pgeom.geometry.diagnosis import check_generator
-from pgeom.geometry.explanations import explain_convexity
 from pgeom.losses.own import require_generator
-from pgeom.losses.proper import on_logits
+from pgeom.scores import bregman_divergence, bregman_score, conditional_risk, on_logits, values_at
 from pgeom.types import Generator
 from proofs_numeric import failures, probes, user_float32
 from proofs_numeric.check import Check, agreement, lower_bound, upper_bound

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jaxtyping
 import pytest
 
-from pgeom.geometry import simplex
+from pgeom import simplex
 
 ROOT = Path(__file__).parents[1]
 
@@ -46,6 +46,6 @@ def test_the_type_checker_has_no_complaints():
 
 def test_a_type_error_is_noticed(tmp_path):
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("from pgeom import edge\n\nedge.check_positive(1.0)\n")
+    wrong.write_text("from pgeom import checks\n\nchecks.check_positive(1.0)\n")
     checked = pyrefly("--search-path", ROOT, wrong)
     assert checked.returncode == 1 and "check_positive" in checked.stdout

@@ -8,48 +8,64 @@ from tests.test_house import ROOT, TOPS
 
 COMMANDS = {f"experiments.{file.stem}" for file in ROOT.glob("experiments/[a-z]*.py")}
 
-CORE = {"pgeom.types", "pgeom.edge", "pgeom.deferred", "pgeom.extras"}
-GEOMETRY = CORE | {"pgeom.geometry"}
-LOSSES = GEOMETRY | {"pgeom.losses"}
-MODELS = LOSSES | {"pgeom.models"}
+# the rooms of the library, the inner ones first: each may import itself and those before it
+ORDER = (
+    "pgeom.types",
+    "pgeom.extras",
+    "pgeom.deferred",
+    "pgeom.compilation",
+    "pgeom.checks",
+    "pgeom.functions",
+    "pgeom.simplex",
+    "pgeom.temperature",
+    "pgeom.generators",
+    "pgeom.scores",
+    "pgeom.links",
+    "pgeom.diagnosis",
+    "pgeom.certificates",
+    "pgeom.paper",
+    "pgeom.losses",
+    "pgeom.models",
+    "pgeom.training",
+    "pgeom.sklearn",
+)
+MATHEMATICS = set(ORDER[: ORDER.index("pgeom.losses")])
+LOSSES = MATHEMATICS | {"pgeom.losses"}
+
+
+def before(room):
+    return set(ORDER[: ORDER.index(room)])
+
+
 # what reads records and never trains: neither jobs, commands nor the trainer
 READING = {f"experiments.engine.{name}" for name in ("study", "records", "results")}
 READING |= LOSSES | {"pgeom.data", "pgeom.evaluation", "pgeom.frontend"}
 SHOWING = {"experiments.engine", "experiments.tables", "experiments.figures"}
 
-ROOMS = {  # a room, the inner ones first, and what of the project it may import besides itself
+ROOMS = {  # a room or a file of one, and what of the project it may import besides itself
     "pgeom/__init__.py": {"pgeom.deferred", "pgeom.public"},
     "pgeom/public.py": LOSSES | {"pgeom.evaluation"},
-    "pgeom/types.py": set(),
-    "pgeom/edge.py": {"pgeom.types"},
-    "pgeom/compilation.py": set(),
-    "pgeom/deferred.py": set(),
-    "pgeom/extras.py": set(),
     "pgeom/frontend": set(),
     "pgeom/environment.py": {"pgeom.frontend"},
-    "pgeom/geometry": CORE | {"pgeom.compilation"},
+    # a diagnosis asks for a proof where that is wanted, and certificates name its witnesses
+    "pgeom/diagnosis/__init__.py": before("pgeom.certificates") | {"pgeom.certificates"},
     "pgeom/losses/own.py": LOSSES | {"pgeom.frontend"},  # it refuses what a user brings
-    "pgeom/losses": GEOMETRY,
-    "pgeom/models": LOSSES,
-    "pgeom/sklearn.py": MODELS | {"pgeom.training"},
-    "pgeom/training": MODELS | {"pgeom.compilation"},
-    "pgeom/data": CORE | {"pgeom.frontend"},
-    "pgeom/evaluation": GEOMETRY,
+    **{room.replace(".", "/") + suffix: before(room) for room in ORDER for suffix in ("", ".py")},
+    "pgeom/data": before("pgeom.functions") | {"pgeom.frontend"},
+    "pgeom/evaluation": MATHEMATICS,
     "experiments/engine": {"pgeom"},
     "experiments/tables": READING,
     "experiments/figures": READING | {"experiments.tables"},
     "experiments/report": {"pgeom"} | SHOWING | COMMANDS,
     "experiments/speed": {"pgeom"} | SHOWING,
     "experiments": {"pgeom"} | SHOWING | COMMANDS,  # the commands
-    "proofs_numeric": GEOMETRY
-    | {f"pgeom.losses.{name}" for name in ("proper", "catalogue", "candidates", "constants", "own")}
-    | {"pgeom.compilation", "pgeom.environment", "pgeom.data", "pgeom.frontend"},
+    "proofs_numeric": MATHEMATICS
+    | {f"pgeom.losses.{name}" for name in ("catalogue", "candidates", "own")}
+    | {"pgeom.environment", "pgeom.data", "pgeom.frontend"},
 }
 LIBRARIES = {  # a library, and the only places for it
     "sklearn": ("pgeom/data/", "pgeom/sklearn.py", "experiments/speed/estimator.py"),
-    "scipy": tuple(
-        f"pgeom/evaluation/{name}.py" for name in ("significance", "bootstrap", "paired", "ranks")
-    ),
+    "scipy": ("pgeom/evaluation/significance.py", "pgeom/evaluation/statistics.py"),
     "matplotlib": (
         "experiments/figures/",
         "pgeom/frontend/figure_style.py",
@@ -106,20 +122,20 @@ def test_every_file_keeps_the_direction():
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("pgeom/types.py", "import pgeom.edge"),
+        ("pgeom/types.py", "import pgeom.checks"),
         ("pgeom/__init__.py", "from pgeom import training"),
         ("pgeom/public.py", "from pgeom import training"),
-        ("pgeom/data/long_tail.py", 'losses = Deferred("pgeom.losses.proper")'),
-        ("pgeom/geometry/margin.py", "from pgeom.losses import proper"),
-        ("pgeom/geometry/margin.py", "import pgeom"),
-        ("pgeom/geometry/margin.py", "from . import bounds"),
-        ("pgeom/losses/proper.py", "def late():\n    from pgeom.training import trainer"),
-        ("pgeom/losses/spec.py", "from pgeom.models.mlp import MLP"),
-        ("pgeom/models/mlp.py", "from pgeom.training.settings import Training"),
-        ("pgeom/models/mlp.py", "from pgeom.data import datasets"),
+        ("pgeom/data/regimes.py", 'losses = Deferred("pgeom.losses.likelihood")'),
+        ("pgeom/paper/margin.py", "from pgeom.losses import likelihood"),
+        ("pgeom/paper/margin.py", "import pgeom"),
+        ("pgeom/paper/margin.py", "from . import bounds"),
+        ("pgeom/losses/likelihood.py", "def late():\n    from pgeom.training import trainer"),
+        ("pgeom/losses/spec.py", "from pgeom.models.model import MLP"),
+        ("pgeom/models/model.py", "from pgeom.training.settings import Training"),
+        ("pgeom/models/model.py", "from pgeom.data import datasets"),
         ("pgeom/training/trainer.py", "from pgeom import data"),
-        ("pgeom/data/datasets.py", "from pgeom.losses import catalogue"),
-        ("pgeom/evaluation/metrics.py", "from pgeom.losses.proper import on_logits"),
+        ("pgeom/data/sources.py", "from pgeom.losses import catalogue"),
+        ("pgeom/evaluation/metrics.py", "from pgeom.losses.likelihood import focal"),
         ("pgeom/evaluation/metrics.py", "from pgeom.frontend.numbers import p_value"),
         ("pgeom/frontend/loading.py", "from pgeom import types"),
         ("experiments/engine/jobs.py", "from experiments.tables.grid import Grid"),
@@ -142,14 +158,14 @@ def test_every_file_keeps_the_direction():
         ("proofs_numeric/regret.py", "from pgeom.losses import likelihood"),
         ("proofs_numeric/regret.py", "from pgeom.training.settings import PROTOCOL"),
         ("proofs_numeric/regret.py", "from experiments.engine import study"),
-        ("pgeom/losses/proper.py", "import sklearn.datasets"),
+        ("pgeom/losses/likelihood.py", "import sklearn.datasets"),
         ("pgeom/evaluation/metrics.py", "from scipy import stats"),
         ("experiments/tables/summary.py", "import matplotlib.pyplot as plt"),
         ("experiments/report/paper_figures.py", "import matplotlib.pyplot as plt"),
         ("pgeom/frontend/numbers.py", "import matplotlib"),
         ("pgeom/frontend/names.py", "import jax.numpy as jnp"),
         ("pgeom/training/trainer.py", "import torch"),
-        ("pgeom/edge.py", "from beartype import beartype"),
+        ("pgeom/checks.py", "from beartype import beartype"),
     ],
 )
 def test_a_forbidden_import_is_found(path, source):
@@ -159,19 +175,19 @@ def test_a_forbidden_import_is_found(path, source):
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("pgeom/losses/proper.py", "from pgeom import edge\nfrom pgeom.geometry import margin"),
-        ("pgeom/geometry/generators.py", "import jax.scipy.special"),
-        ("pgeom/data/datasets.py", "from sklearn import datasets"),
+        ("pgeom/losses/likelihood.py", "from pgeom import checks\nfrom pgeom.paper import margin"),
+        ("pgeom/generators.py", "import jax.scipy.special"),
+        ("pgeom/data/sources.py", "from sklearn import datasets"),
         ("pgeom/data/regimes.py", "from pgeom.frontend.names import nearest"),
-        ("pgeom/training/placement.py", "from pgeom.models.model import Model"),
-        ("experiments/engine/cells.py", "from pgeom.training.epoch import Member"),
+        ("pgeom/training/trainer.py", "from pgeom.models.model import Model"),
+        ("experiments/engine/cells.py", "from pgeom.training.program import Member"),
         ("experiments/figures/noise.py", "import matplotlib"),
         ("experiments/figures/noise.py", "from experiments.engine.results import TestLogits"),
         ("experiments/tables/latex.py", "from experiments.tables.grid import Grid"),
         ("experiments/report/gather.py", "from experiments import ablation, comparison"),
         ("experiments/comparison.py", "from experiments import longtail"),
         ("experiments/noise.py", "from experiments.tables.grid import publish"),
-        ("proofs_numeric/regret.py", "from pgeom.losses.proper import on_logits"),
+        ("proofs_numeric/regret.py", "from pgeom.scores import on_logits"),
     ],
 )
 def test_an_allowed_import_is_not(path, source):

@@ -21,7 +21,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 import pgeom
 from pgeom.losses import catalogue
-from pgeom.models.mlp import MLP
+from pgeom.models.model import MLP
 from pgeom.sklearn import ProperLossClassifier
 from pgeom.training.trainer import compile_programs
 

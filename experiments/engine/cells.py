@@ -1,10 +1,10 @@
 """A cell of a study made into the task of one member.
 
->>> from pgeom.data import datasets
+>>> from pgeom.data import sources
 >>> from pgeom.data.regimes import Regime
 >>> from pgeom.losses import catalogue
->>> from pgeom.models.mlp import MLP
->>> cancer = datasets.load("breast-cancer")
+>>> from pgeom.models.model import MLP
+>>> cancer = sources.load("breast-cancer")
 >>> study = Study("noise", cancer, (), (0,), (catalogue.LOSSES["ce"],), MLP(30, 2))
 >>> prepared = prepare(study, Cell(Regime.parse("symmetric-20"), seed=0))
 >>> prepared.task.member.rows.shape, 0.1 < prepared.noise.realised_rate < 0.3
@@ -18,12 +18,12 @@ from jaxtyping import Bool
 
 from experiments.engine.study import Cell, Study
 from pgeom.data import regimes
-from pgeom.data.label_noise import NoisyLabels
+from pgeom.data.regimes import NoisyLabels
 from pgeom.data.splits import Split
-from pgeom.geometry.class_structure import class_stats
-from pgeom.training.member import Member
-from pgeom.training.placement import Task
+from pgeom.paper.class_structure import class_stats
+from pgeom.training.program import Member
 from pgeom.training.settings import Rule
+from pgeom.training.trainer import Task
 
 
 class PreparedCell(NamedTuple):

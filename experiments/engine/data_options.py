@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.data.dataset import Dataset
 from pgeom.data.regimes import KINDS, Regime, check
 from pgeom.frontend.errors import UsageError
@@ -49,7 +49,7 @@ def load_dataset(
       impute: whether values may be missing.
       noise_map: pairs `FROM:TO` of class names.
     """
-    dataset = datasets.load(name, target=target, impute=impute)
+    dataset = sources.load(name, target=target, impute=impute)
     if not noise_map:
         return dataset
     wanted = [word.rpartition("-")[0] for word in regimes] or [r.kind for r in dataset.regimes]

@@ -22,7 +22,7 @@ from pgeom.data.regimes import KINDS
 from pgeom.frontend.errors import UsageError
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
-from pgeom.training.gradient import logit_gradient
+from pgeom.training.program import logit_gradient
 from pgeom.types import Annealing, ClassStats
 
 LENGTH = 16  # hexadecimal digits of a hash

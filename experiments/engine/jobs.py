@@ -18,9 +18,15 @@ from experiments.engine.progress import make_bar
 from experiments.engine.records import Store
 from experiments.engine.study import Study
 from pgeom.frontend.errors import UsageError
-from pgeom.training.memory_bound import feature_bytes, member_bytes
-from pgeom.training.placement import Setup, Sizes
-from pgeom.training.trainer import Programs, compile_programs, train
+from pgeom.training.trainer import (
+    Programs,
+    Setup,
+    Sizes,
+    compile_programs,
+    feature_bytes,
+    member_bytes,
+    train,
+)
 
 GIB = 2**30
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Shaped
 
 from experiments.engine.predictions import PRIOR, Predictions, Scores, calibrated, prefix, raw
-from pgeom.evaluation.link_calibration import fit_link_temperature
+from pgeom.evaluation.calibration import fit_link_temperature
 from pgeom.losses.spec import LossSpec
 from pgeom.types import ClassStats
 

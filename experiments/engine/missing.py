@@ -19,8 +19,7 @@ from experiments.engine.results import member_name
 from experiments.engine.scoring import make_records
 from experiments.engine.study import Cell, Study
 from pgeom.data.regimes import thinned_size
-from pgeom.training.placement import Sizes, share_features, task_sizes
-from pgeom.training.trainer import Programs, Trained
+from pgeom.training.trainer import Programs, Sizes, Trained, share_features, task_sizes
 
 
 class Job(NamedTuple):

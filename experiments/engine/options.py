@@ -9,7 +9,7 @@ import tyro
 
 from experiments.engine.data_options import load_dataset, parse_kinds, parse_regimes
 from experiments.engine.study import Sources, Study
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.data.regimes import thinned_size
 from pgeom.data.splits import split_rows
 from pgeom.frontend.errors import UsageError
@@ -121,7 +121,7 @@ class Options:
         self.check()
         choose_all("loss", losses, known, catalogue.SYNONYMS)
         if dataset is not None:
-            datasets.require_known(dataset)
+            sources.require_known(dataset)
         parse_kinds(regimes)
 
 
@@ -196,7 +196,7 @@ def choose_training(study: Study, options: Options) -> Study:
     """
     epochs, batch_size = options.epochs, options.batch_size
     base = replace(PROTOCOL, learning_rate=options.learning_rate, stop_on=options.stop_on)
-    if study.sources is not None and study.sources.dataset["name"] in datasets.PAPER:
+    if study.sources is not None and study.sources.dataset["name"] in sources.PAPER:
         epochs, batch_size = epochs or base.epochs, batch_size or base.batch_size
         return replace(study, training=replace(base, epochs=epochs, batch_size=batch_size))
     thinned = (thinned_size(study.dataset, one, study.seeds[0]) for one in study.regimes)

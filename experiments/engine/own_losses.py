@@ -4,10 +4,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 
+from pgeom.diagnosis.table import explain_convexity
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.loading import load
-from pgeom.geometry.explanations import explain_convexity
-from pgeom.losses.constants import MEAN_CURVATURE
+from pgeom.losses.catalogue import MEAN_CURVATURE
 from pgeom.losses.own import (
     generator_loss,
     matching_factor,

@@ -5,7 +5,7 @@ from typing import Any
 import flax.linen as nn
 
 from experiments.engine.own_losses import load_once
-from pgeom.data.datasets import Dataset
+from pgeom.data.sources import Dataset
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.loading import one_line
 from pgeom.frontend.names import choose

@@ -12,7 +12,7 @@ from experiments.engine.own_losses import GENERATORS, LOSSES, load_once
 from experiments.engine.own_models import make_model
 from experiments.engine.records import Store, versions
 from experiments.engine.study import Cell, Study
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.data.dataset import Dataset
 from pgeom.data.regimes import Regime
 from pgeom.frontend.errors import UsageError
@@ -46,7 +46,7 @@ def name_files(record: Record, manifest: Parts) -> list[str]:
     dataset, model, loss = (
         _described(manifest, part, record)["source"] for part in ("dataset", "model", "loss")
     )
-    named = [dataset["name"]] if dataset and dataset["name"] not in datasets.BUILT_IN else []
+    named = [dataset["name"]] if dataset and dataset["name"] not in sources.BUILT_IN else []
     named += [model] if model and model not in ARCHITECTURES else []
     return named + list((loss or {}).values())
 
@@ -101,7 +101,7 @@ def _source(described: Mapping[str, Any], part: str) -> Any:
 
 
 def _load_dataset(described: Mapping[str, Any], record: Record) -> Dataset:
-    dataset = datasets.load(**_source(described, "dataset"))
+    dataset = sources.load(**_source(described, "dataset"))
     pairs = record["made_from"].get("noise_map")
     if pairs is None:
         return dataset

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from experiments.engine.measures import Measure, Predict, TestPart
-from pgeom.evaluation import metrics, perturbation
+from pgeom.evaluation import attacks, metrics
 from pgeom.types import Forecast
 
 NATURAL = {
@@ -41,7 +41,7 @@ def probe(
 
     inputs = _perturbed(model, pixels, labels, key)
     fields = {name: metrics.accuracy(forecast(model(x)), labels) for name, x in inputs.items()}
-    slope = jax.grad(lambda x: len(labels) * perturbation.attack_loss(model, x, labels))(pixels)
+    slope = jax.grad(lambda x: len(labels) * attacks.attack_loss(model, x, labels))(pixels)
     return {**fields, "input_gradient_norm": jnp.mean(jnp.linalg.norm(slope, axis=1))}
 
 
@@ -55,12 +55,12 @@ def _perturbed(model, pixels, labels, key) -> dict[str, jax.Array]:
     keys = dict(zip(names, jax.random.split(key, len(names)), strict=True))
     perturbed = {}
     for name in ("gaussian_0.1", "gaussian_0.2"):
-        perturbed[name] = perturbation.gaussian(keys[name], pixels, sigma=_level(name))
+        perturbed[name] = attacks.gaussian(keys[name], pixels, sigma=_level(name))
     name = "salt_and_pepper_0.1"
-    perturbed[name] = perturbation.salt_and_pepper(keys[name], pixels, fraction=_level(name))
+    perturbed[name] = attacks.salt_and_pepper(keys[name], pixels, fraction=_level(name))
     for name in FGSM:
-        perturbed[name] = perturbation.fgsm(model, pixels, labels, epsilon=_level(name))
-    for attack, names in ((perturbation.pgd, PGD), (perturbation.apgd, APGD)):
+        perturbed[name] = attacks.fgsm(model, pixels, labels, epsilon=_level(name))
+    for attack, names in ((attacks.pgd, PGD), (attacks.apgd, APGD)):
 
         def reach(key, epsilon, attack=attack):
             return attack(key, model, pixels, labels, epsilon=epsilon)

@@ -1,9 +1,9 @@
 """A study: all that a set of runs has in common, as one value.
 
->>> from pgeom.data import datasets
+>>> from pgeom.data import sources
 >>> from pgeom.losses import catalogue
->>> from pgeom.models.mlp import MLP
->>> cancer = datasets.load("breast-cancer")
+>>> from pgeom.models.model import MLP
+>>> cancer = sources.load("breast-cancer")
 >>> losses = (catalogue.LOSSES["ce"], catalogue.LOSSES["hpg"])
 >>> study = Study("noise", cancer, cancer.regimes, (0, 1), losses, MLP(30, 2))
 >>> len(study.cells), study.runs

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.tables.ranking import RankedLosses
-from pgeom.evaluation.ranks import cliques
+from pgeom.evaluation.statistics import cliques
 from pgeom.frontend.figure_style import BLACK, GREY, figure, save
 
 

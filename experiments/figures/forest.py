@@ -9,7 +9,7 @@ from experiments.figures.layout import labels_down
 from experiments.tables.effects import reference_label
 from experiments.tables.margins import METRICS, Metric
 from experiments.tables.samples import Place, Samples
-from pgeom.evaluation.paired import BETTER, EQUIVALENT, UNDETERMINED, WORSE
+from pgeom.evaluation.statistics import BETTER, EQUIVALENT, UNDETERMINED, WORSE
 from pgeom.frontend.figure_style import BLUE, GREY, ORANGE, figure, save
 
 ACROSS = 4  # panels

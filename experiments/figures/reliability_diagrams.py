@@ -9,7 +9,7 @@ from experiments.engine.results import TestLogits
 from experiments.figures.layout import legend_below
 from experiments.figures.legend import Entry, Legend, by_family
 from experiments.figures.noise import probabilities
-from pgeom.evaluation.reliability_curve import ReliabilityCurve, reliability_curve
+from pgeom.evaluation.calibration import ReliabilityCurve, reliability_curve
 from pgeom.frontend.figure_style import figure, save
 
 BINS = 20  # of the counts

@@ -22,7 +22,7 @@ from experiments.report.words import REFERENCE, join, labels, means, span
 from experiments.tables import published
 from experiments.tables.learning_rates import edge_notes
 from experiments.tables.summary import CALIBRATION_ERRORS, convergence_notes
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.frontend.numbers import count
 
 QUIET = 0.05  # the sd of a pixel in [0, 1] below which it hardly varies
@@ -119,7 +119,7 @@ def gradients(results: Results) -> str:
 def corruption(results: Results) -> str:
     """How far accuracy falls, and that near-constant pixels are amplified."""
     clean, noisy = (means(results.robustness, name) for name in ("accuracy", "gaussian_0.2"))
-    deviation = datasets.load(str(results.robustness["dataset"].iloc[0])).features.std(axis=0)
+    deviation = sources.load(str(results.robustness["dataset"].iloc[0])).features.std(axis=0)
     varying = deviation[deviation > 0]  # a constant pixel is left as it is
     quiet = varying < QUIET
     share = np.sum(varying[quiet] ** -2.0) / np.sum(varying**-2.0)

@@ -25,7 +25,7 @@ from experiments.tables.summary import (
     summarise,
     version_notes,
 )
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.frontend.numbers import mean_sd
 
 TEMPERATURE = {
@@ -78,7 +78,7 @@ def dataset_table(results: Results) -> list[Grid]:
             str(dataset.num_classes),
             ", ".join(map(str, dataset.regimes)),
         ]
-        for dataset in map(datasets.load, [*results.noise, longtail.DATASET])
+        for dataset in map(sources.load, [*results.noise, longtail.DATASET])
     ]
     header = ["Dataset", "Samples", "Classes", "Training regimes"]
     notes = ["stratified 60/20/20 splits; long-tail-30 thins the training part alone, to 30:1"]

@@ -30,10 +30,10 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _arrays(name: str) -> tuple[np.ndarray, np.ndarray]:
-    from pgeom.data import datasets, mixtures
+    from pgeom.data import mixtures, sources
 
     if name != "synthetic":
-        dataset = datasets.load(name)
+        dataset = sources.load(name)
         order = np.random.default_rng(0).permutation(len(dataset.labels))
         return dataset.features[order], dataset.labels[order]
     rng = np.random.default_rng(0)
@@ -51,7 +51,7 @@ def make(way: str, epochs: int, seed: int, features: int):
         return ProperLossClassifier(**same, random_state=seed)
     from sklearn.neural_network import MLPClassifier
 
-    from pgeom.models.mlp import MLP
+    from pgeom.models.model import MLP
 
     width = MLP(features, 2).width
     same = {"max_iter": epochs, "batch_size": BATCH, "learning_rate_init": RATE}

@@ -30,8 +30,7 @@ from pgeom.losses.spec import LossSpec
 from pgeom.models.cnn import CNN
 from pgeom.models.flax_module import FlaxModel
 from pgeom.training import early_stopping
-from pgeom.training.placement import Setup, share_features, task_sizes
-from pgeom.training.trainer import compile_programs, train
+from pgeom.training.trainer import Setup, compile_programs, share_features, task_sizes, train
 from pgeom.types import Annealing, ClassStats
 
 

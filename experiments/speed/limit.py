@@ -20,7 +20,7 @@ from experiments.engine import devices as machine
 from experiments.speed.job import Job, Member, read
 from experiments.speed.prepare import flop, products
 from pgeom.compilation import CPU_OPTIONS, supported
-from pgeom.models.mlp import MLP
+from pgeom.models.model import MLP
 
 REPEATS = 15
 

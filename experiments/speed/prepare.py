@@ -13,14 +13,13 @@ import numpy as np
 from experiments.engine.cells import prepare
 from experiments.engine.study import Study
 from experiments.speed.job import Job, Member, Ridges, write
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.data.dataset import Dataset, from_arrays
 from pgeom.data.regimes import Regime
 from pgeom.losses import candidates
-from pgeom.losses.catalogue import GENERAL
-from pgeom.losses.constants import MARGIN
+from pgeom.losses.catalogue import GENERAL, MARGIN
 from pgeom.models.cnn import CNN
-from pgeom.models.mlp import MLP
+from pgeom.models.model import MLP
 from pgeom.training.settings import NEVER, PAPER, Rule, Training
 
 DATASET, FASHION = "digits", "fashion-mnist"
@@ -31,7 +30,7 @@ LOSSES = tuple(GENERAL)
 
 def digits_model(width: int | None = None) -> MLP:
     """The network of the job, by default as wide as the protocol has it."""
-    digits = datasets.load(DATASET)
+    digits = sources.load(DATASET)
     return MLP(digits.features.shape[1], digits.num_classes, width)
 
 
@@ -76,7 +75,7 @@ def images_job(trained: int, seeds: int, epochs: int) -> Job:
 @cache
 def some_images(count: int) -> Dataset:
     """The first images of Fashion-MNIST, which are in no particular order."""
-    whole = datasets.load(FASHION)
+    whole = sources.load(FASHION)
     part = {"image_shape": whole.image_shape, "dtype": np.float32}
     return from_arrays(FASHION, whole.features[:count], whole.labels[:count], **part)
 
@@ -84,7 +83,7 @@ def some_images(count: int) -> Dataset:
 def make_study(job: Job) -> Study:
     """The job as a study."""
     rule = Rule(job.minimum, job.patience)
-    dataset = some_images(job.images) if job.images else datasets.load(DATASET)
+    dataset = some_images(job.images) if job.images else sources.load(DATASET)
     return Study(
         name="speed",
         dataset=dataset,

@@ -21,11 +21,18 @@ from experiments.engine.jobs import Machine, train_missing
 from experiments.engine.missing import Job
 from experiments.engine.records import Store
 from experiments.engine.study import Study
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.losses.catalogue import GENERAL
-from pgeom.models.mlp import MLP
-from pgeom.training.placement import Setup, assemble, fetch, share_features, task_sizes
-from pgeom.training.trainer import compile_programs, train
+from pgeom.models.model import MLP
+from pgeom.training.trainer import (
+    Setup,
+    assemble,
+    compile_programs,
+    fetch,
+    share_features,
+    task_sizes,
+    train,
+)
 
 CALLS = 50  # of which the median counts
 
@@ -34,7 +41,7 @@ def make_studies(seeds: int, losses: tuple[str, ...] = tuple(GENERAL)) -> list[S
     """The paper's eleven cells by dataset, with the losses that all of them have."""
     specs = tuple(GENERAL[name] for name in losses)
     studies = []
-    for dataset in map(datasets.load, datasets.PAPER):
+    for dataset in map(sources.load, sources.PAPER):
         model = MLP(dataset.features.shape[1], dataset.num_classes)
         cells = (dataset, dataset.regimes, tuple(range(seeds)))
         studies.append(Study("scale", *cells, specs, model))

@@ -11,11 +11,11 @@ import pandas as pd
 from experiments.engine.study import Study
 from experiments.tables.grid import Grid
 from experiments.tables.regrets import CLEAN, OBSERVED, RAW, SCALED, SCORES
+from pgeom.diagnosis.bounds import hessian_lipschitz
+from pgeom.diagnosis.curvature import envelope
 from pgeom.frontend.numbers import count
-from pgeom.geometry.bounds import hessian_lipschitz
-from pgeom.geometry.curvature import envelope
-from pgeom.geometry.displacement import Penalty, displacement_bounds, minimise, safe_step
 from pgeom.losses.candidates import hpg_generator
+from pgeom.paper.displacement import Penalty, displacement_bounds, minimise, safe_step
 
 POINTS = 32  # posteriors at which the displacement is predicted
 FORECASTS = {RAW: "as trained", SCALED: "at the temperature of validation"}

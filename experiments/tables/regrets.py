@@ -17,12 +17,11 @@ from jaxtyping import Float
 
 from experiments.engine.results import read_frame, read_logits
 from experiments.engine.study import Study
+from pgeom import generators
 from pgeom.data import splits
-from pgeom.data.channels import transition
-from pgeom.data.regimes import Regime
-from pgeom.geometry import generators
-from pgeom.geometry.bregman import bregman_divergence, bregman_score, conditional_risk
+from pgeom.data.regimes import Regime, transition
 from pgeom.losses.candidates import hpg_generator
+from pgeom.scores import bregman_divergence, bregman_score, conditional_risk
 from pgeom.types import Generator
 
 CLEAN, OBSERVED = "clean", "observed"  # the labels whose posterior a forecast is compared with

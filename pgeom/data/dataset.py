@@ -1,4 +1,9 @@
-"""A dataset as a value: a labelled population, checked, and not yet split.
+"""Which words are paths of data, and not names.
+
+>>> is_path("people.csv"), is_path("digits")
+(True, False)
+
+A dataset as a value: a labelled population, checked, and not yet split.
 
 >>> mine = from_arrays("mine", [[0.0], [2.0], [1.0]], [0, 1, 0], classes=("cat", "dog"))
 >>> mine.num_classes, mine.classes, mine.unit_range
@@ -9,6 +14,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +23,21 @@ from numpy.typing import ArrayLike
 
 from pgeom.data.regimes import Regime
 from pgeom.data.splits import Moments, fit_moments, largest_feature
+
+SUFFIXES = (".npz", ".csv", ".parquet")
+FORMS = ".npz, .csv or .parquet file, or of a folder with IDX files"
+
+
+def is_path(word: str) -> bool:
+    """Whether a word looks like the path of a file, and not like the name of a dataset."""
+    path = Path(word)
+    return path.suffix.lower() in SUFFIXES or len(path.parts) > 1 or path.is_file()
+
+
+def is_folder(word: str) -> bool:
+    """Whether a word is a folder, and no table in several files, as of `.parquet` there are."""
+    return Path(word).is_dir() and Path(word).suffix.lower() not in SUFFIXES
+
 
 REGIMES = "clean symmetric-20 symmetric-40"  # of a dataset that names none
 UNEVEN = 2  # times as many examples of the largest class as of the smallest

@@ -6,9 +6,9 @@ the dataset and never on the seed, so the arrays of several seeds can be stacked
 to rows of its dataset, whose features it copies only when asked for them.
 
 >>> import numpy as np
->>> from pgeom.data import datasets, long_tail, splits
->>> raw = splits.split(datasets.load("long-tail"), seed=0)
->>> kept = long_tail.subsample(raw.train.labels, 10, 30, np.random.default_rng(0))
+>>> from pgeom.data import regimes, sources, splits
+>>> raw = splits.split(sources.load("long-tail"), seed=0)
+>>> kept = regimes.subsample(raw.train.labels, 10, 30, np.random.default_rng(0))
 >>> raw = raw._replace(train=splits.take(raw.train, kept))
 >>> one = splits.standardise(raw)
 >>> one.train.features.shape, one.test.features.shape, one.moments.mean.shape

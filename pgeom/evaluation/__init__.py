@@ -1,1 +1,5 @@
-"""The evaluation of predictions: metrics, temperature scaling, perturbations and paired tests."""
+"""How good predictions are, and how sure one can be of it.
+
+May import the mathematics, and nothing that trains. Read `metrics` first, then `calibration` (with
+`isotonic`), `decomposition`, `significance`, `statistics` (losses compared over seeds), `attacks`.
+"""

@@ -30,11 +30,11 @@ import numpy as np
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Float, Int
 
-from pgeom import edge
-from pgeom.evaluation.batch import Values, align_probabilities, one_hot
+from pgeom import checks
 from pgeom.evaluation.isotonic import isotonic
-from pgeom.geometry.bregman import BregmanScore
-from pgeom.geometry.scaling import fit_temperature
+from pgeom.evaluation.metrics import Values, align_probabilities, one_hot
+from pgeom.scores import BregmanScore
+from pgeom.temperature import fit_temperature
 from pgeom.types import Generator
 
 
@@ -92,8 +92,8 @@ def decompose(
     if recalibrate not in RECALIBRATIONS:
         names = " or ".join(map(repr, RECALIBRATIONS))
         raise ValueError(f"recalibrate must be {names}, got {recalibrate!r}")
-    edge.require(resamples >= 0, "resamples", "at least 0", resamples)
-    edge.require(0 < level < 1, "level", "between 0 and 1", level)
+    checks.require(resamples >= 0, "resamples", "at least 0", resamples)
+    checks.require(0 < level < 1, "level", "between 0 and 1", level)
     scores, labels, dtype = align_probabilities(probabilities, labels)
     *runs, n, K = scores.shape
     data = (scores.reshape(-1, n, K), labels.reshape(-1, n).astype(int))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int, Real
 
-from pgeom.evaluation.batch import Values
+from pgeom.evaluation.metrics import Values
 
 
 class Wilcoxon(NamedTuple):

@@ -1,5 +1,8 @@
 """Losses: the paper's three objectives, and the fourteen they are compared with.
 
+May import the mathematics. Read `likelihood` and `noise_robust` first, then `spec` (a loss as a
+value), `catalogue`, `candidates` (the paper's three with their constants) and `own` (a user's).
+
 Each is `loss(logits[..., K], labels[...], *, ...) -> [...]`, one value per example.
 """
 

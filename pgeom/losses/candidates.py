@@ -13,15 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom.geometry import generators
-from pgeom.geometry.bregman import bregman_score
-from pgeom.geometry.class_structure import capm_matrix
-from pgeom.geometry.closed_forms import Combination
-from pgeom.geometry.curvature import match_curvature
-from pgeom.geometry.generators import Hyperbolic, Quadratic, SquaredNorm, hyperbolic
-from pgeom.losses import proper
-from pgeom.losses.constants import CAPM, HPG, MEAN_CURVATURE
+from pgeom import generators
+from pgeom.diagnosis.curvature import match_curvature
+from pgeom.generators import Combination, Hyperbolic, Quadratic, SquaredNorm, hyperbolic
+from pgeom.losses.catalogue import CAPM, HPG, MEAN_CURVATURE
 from pgeom.losses.spec import steady
+from pgeom.paper import objectives
+from pgeom.paper.class_structure import capm_matrix
+from pgeom.scores import bregman_score, on_logits
 from pgeom.types import CatalogueLoss, ClassStats
 
 GEOMETRY_SEED = 2025  # fixed, and independent of every data and model seed
@@ -29,19 +28,19 @@ GEOMETRY_SEED = 2025  # fixed, and independent of every data and model seed
 
 def capm(stats: ClassStats, **constants) -> CatalogueLoss:
     """CAPM, with the matrix of this training partition."""
-    return steady(proper.on_logits(bregman_score(capm_generator(stats, **constants))))
+    return steady(on_logits(bregman_score(capm_generator(stats, **constants))))
 
 
 def hpg(stats: ClassStats, **constants) -> CatalogueLoss:
     """HPG: its geometry depends on the number of classes alone."""
     F = hpg_generator(stats.counts.shape[0], **constants)
-    return steady(proper.on_logits(bregman_score(F)))
+    return steady(on_logits(bregman_score(F)))
 
 
 def tsallis(stats: ClassStats, **constants) -> CatalogueLoss:
     """The score of a Tsallis entropy."""
     F = tsallis_generator(stats.counts.shape[0], **constants)
-    return steady(proper.on_logits(bregman_score(F)))
+    return steady(on_logits(bregman_score(F)))
 
 
 def apms(
@@ -52,7 +51,7 @@ def apms(
 
     def loss(logits, labels, annealing):
         schedule = {"beta0": annealing.beta0, "horizon": annealing.horizon}
-        return proper.apms(F, **margin, **schedule)(logits, labels, annealing.step)
+        return objectives.apms(F, **margin, **schedule)(logits, labels, annealing.step)
 
     return loss
 

@@ -1,20 +1,23 @@
 """The losses as functions, which `pgeom.losses` hands on."""
 
-from pgeom.losses.likelihood import cross_entropy, focal, label_smoothing, poly1
+from pgeom.losses.likelihood import (
+    balanced_softmax,
+    brier,
+    class_balanced_cross_entropy,
+    cross_entropy,
+    focal,
+    label_smoothing,
+    ldam,
+    logit_adjustment,
+    poly1,
+)
 from pgeom.losses.noise_robust import (
     active_passive,
+    bi_tempered,
     generalized_cross_entropy,
     mean_absolute_error,
     symmetric_cross_entropy,
 )
-from pgeom.losses.prior_adjusted import (
-    balanced_softmax,
-    class_balanced_cross_entropy,
-    ldam,
-    logit_adjustment,
-)
-from pgeom.losses.proper import brier
-from pgeom.losses.tempered import bi_tempered
 
 __all__ = [
     "active_passive",

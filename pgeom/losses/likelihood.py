@@ -1,8 +1,19 @@
-"""Likelihood losses: cross-entropy and its close relatives.
+"""Likelihood losses, the Brier score, and losses adjusted to the class counts.
+
+Likelihood losses: cross-entropy and its close relatives.
 
 >>> import jax.numpy as jnp
 >>> cross_entropy(jnp.array([0.0, 0.0]), jnp.array(1))
 Array(0.6931472, dtype=float32)
+
+The Brier score.
+
+Losses that depend on the class counts of the training partition.
+
+>>> import jax.numpy as jnp
+>>> counts = jnp.array([90, 10])
+>>> balanced_softmax(jnp.zeros(2), jnp.array(1), class_counts=counts)    # −log 0.1
+Array(2.3025851, dtype=float32)
 """
 
 import jax
@@ -10,12 +21,20 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from pgeom import edge
-from pgeom.geometry import softmax
-from pgeom.geometry.log_cosh import minus_log1p
-from pgeom.geometry.simplex import vertex
-from pgeom.geometry.softmax import expected_cross_entropy, log_odds_against, sigmoid, softplus
-from pgeom.types import Labels, Vectors
+from pgeom import checks, simplex
+from pgeom.generators import squared_norm
+from pgeom.scores import bregman_score, on_logits
+from pgeom.simplex import (
+    expected_cross_entropy,
+    log_odds_against,
+    minus_log1p,
+    pick,
+    sigmoid,
+    softmax_cross_entropy,
+    softplus,
+    vertex,
+)
+from pgeom.types import Labels, Numbers, Vectors
 
 
 def cross_entropy(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
@@ -31,8 +50,8 @@ def cross_entropy(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
     return _cross_entropy(logits, labels)
 
 
-_cross_entropy = edge.lift_targets(
-    jax.vmap(softmax.cross_entropy), jax.vmap(softmax.expected_cross_entropy)
+_cross_entropy = checks.lift_targets(
+    jax.vmap(simplex.softmax_cross_entropy), jax.vmap(simplex.expected_cross_entropy)
 )
 
 
@@ -56,7 +75,7 @@ def label_smoothing(
         smoothed = (1 - epsilon) * vertex(label, K, logits.dtype) + epsilon / K
         return expected_cross_entropy(logits, smoothed)
 
-    return edge.lift_examples(example)(logits, labels)
+    return checks.lift_examples(example)(logits, labels)
 
 
 def focal(logits: Vectors, labels: Labels, *, gamma: ArrayLike = 2.0) -> Float[Array, "*batch"]:
@@ -73,13 +92,13 @@ def focal(logits: Vectors, labels: Labels, *, gamma: ArrayLike = 2.0) -> Float[A
     Returns:
       `[...]`.
     """
-    edge.check_nonnegative("gamma", gamma)
+    checks.check_nonnegative("gamma", gamma)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         return jnp.exp(-(softplus(-u) * gamma)) * softplus(u)
 
-    return edge.lift_examples(example)(logits, labels)
+    return checks.lift_examples(example)(logits, labels)
 
 
 def poly1(logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 1.0) -> Float[Array, "*batch"]:
@@ -93,14 +112,14 @@ def poly1(logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 1.0) -> Float
     Returns:
       `[...]`.
     """
-    if (known := edge.concrete(epsilon)) is not None:
-        edge.require(known >= -1, "epsilon", "at least -1", epsilon)
+    if (known := checks.concrete(epsilon)) is not None:
+        checks.require(known >= -1, "epsilon", "at least -1", epsilon)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         return _poly1(u, jnp.asarray(epsilon, u.dtype))
 
-    return edge.lift_examples(example)(logits, labels)
+    return checks.lift_examples(example)(logits, labels)
 
 
 @jax.custom_jvp
@@ -135,5 +154,134 @@ def _poly1_slope_jvp(primals, tangents):
 
 
 def _check_fraction(name: str, value: ArrayLike) -> None:
-    if (known := edge.concrete(value)) is not None:
-        edge.require((known >= 0) & (known <= 1), name, "in [0, 1]", value)
+    if (known := checks.concrete(value)) is not None:
+        checks.require((known >= 0) & (known <= 1), name, "in [0, 1]", value)
+
+
+def brier(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
+    """Σ_k (p_k − e_{y,k})² (Brier, 1950).
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`, or soft targets `[..., K]`.
+
+    Returns:
+      `[...]`.
+    """
+    return _brier(logits, labels)
+
+
+_brier = on_logits(bregman_score(squared_norm))
+
+
+def class_balanced_cross_entropy(
+    logits: Vectors, labels: Labels, *, class_counts: Numbers, beta: ArrayLike = 0.99
+) -> Float[Array, "*batch"]:
+    """w_y·CE with w_k ∝ (1 − β)/(1 − β^{n_k}), of mean one over classes (Cui et al., 2019).
+
+    The mean over a batch divides by its size, not by the sum of the weights.
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`.
+      class_counts: `[K]`, positive.
+      beta: in [0, 1).
+
+    Returns:
+      `[...]`.
+    """
+    if (known := checks.concrete(beta)) is not None:
+        checks.require((known >= 0) & (known < 1), "beta", "in [0, 1)", beta)
+    counts = _counts(class_counts, logits)
+    beta = jnp.asarray(beta, counts.dtype)
+    weights = (1 - beta) / -jnp.expm1(counts * jnp.log(beta))
+    weights = weights / jnp.mean(weights)
+
+    def example(logits, label):
+        return pick(weights, label) * softmax_cross_entropy(logits, label)
+
+    return checks.lift_examples(example)(logits, labels)
+
+
+def balanced_softmax(
+    logits: Vectors, labels: Labels, *, class_counts: Numbers
+) -> Float[Array, "*batch"]:
+    """CE(z + log n) (Ren et al., 2020).
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`.
+      class_counts: `[K]`, positive.
+
+    Returns:
+      `[...]`.
+    """
+    return _shifted(logits, labels, jnp.log(_counts(class_counts, logits)))
+
+
+def logit_adjustment(
+    logits: Vectors, labels: Labels, *, class_counts: Numbers, tau: ArrayLike = 1.0
+) -> Float[Array, "*batch"]:
+    """CE(z + τ log π), π = n/Σn; at τ = 1 Balanced Softmax up to a constant (Menon et al., 2021).
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`.
+      class_counts: `[K]`, positive.
+      tau: τ ≥ 0.
+
+    Returns:
+      `[...]`.
+    """
+    checks.check_nonnegative("tau", tau)
+    counts = _counts(class_counts, logits)
+    return _shifted(logits, labels, tau * jnp.log(counts / jnp.sum(counts)))
+
+
+def ldam(
+    logits: Vectors,
+    labels: Labels,
+    *,
+    class_counts: Numbers,
+    max_margin: ArrayLike = 0.5,
+    scale: ArrayLike = 8.0,
+) -> Float[Array, "*batch"]:
+    """CE(s(z − m_y e_y)), m_k = m_max·n_k^{−1/4}/max_j n_j^{−1/4} (Cao et al., 2019).
+
+    For training only: predictions are read from z itself, without margin or scale.
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`.
+      class_counts: `[K]`, positive.
+      max_margin: the rarest class's margin, ≥ 0.
+      scale: s > 0.
+
+    Returns:
+      `[...]`.
+    """
+    checks.check_nonnegative("max_margin", max_margin)
+    checks.check_positive("scale", scale)
+    counts = _counts(class_counts, logits)
+    margins = max_margin * (jnp.min(counts) / counts) ** 0.25
+
+    def example(logits, label):
+        mine = jnp.arange(logits.shape[-1]) == label
+        return softmax_cross_entropy(scale * logits, label, jnp.where(mine, scale * -margins, 0.0))
+
+    return checks.lift_examples(example)(logits, labels)
+
+
+def _counts(class_counts: Numbers, logits: Vectors) -> Float[Array, " K"]:
+    """The counts, checked to be K positive numbers, in the dtype to compute in."""
+    counts, logits = checks.class_counts(class_counts), checks.vectors("logits", logits)
+    if counts.shape[0] != logits.shape[-1]:
+        raise ValueError(
+            f"class_counts must have shape [{logits.shape[-1]}] to go with logits of shape "
+            f"{logits.shape}, got {counts.shape}"
+        )
+    return counts.astype(checks.working_dtype(logits))
+
+
+def _shifted(logits, labels, shift):
+    return checks.lift_examples(lambda z, y: softmax_cross_entropy(z, y, shift))(logits, labels)

@@ -1,26 +1,45 @@
-"""Losses proposed for noisy labels: bounded, or with a bounded term.
+"""Losses proposed for noisy labels, with the bi-tempered logistic loss.
+
+Losses proposed for noisy labels: bounded, or with a bounded term.
 
 All are functions of the log-odds u against the label: 1 − p_y = σ(u), −log p_y = softplus(u).
 
 >>> import jax.numpy as jnp
 >>> mean_absolute_error(jnp.array([0.0, 0.0]), jnp.array(1))
 Array(1., dtype=float32)
+
+The bi-tempered logistic loss (Amid et al., 2019), normalised by Newton iteration.
+
+>>> import jax.numpy as jnp
+>>> bi_tempered(jnp.array([0.0, 0.0]), jnp.array(1), t1=1.0, t2=1.0)    # cross-entropy, log 2
+Array(0.6931472, dtype=float32)
 """
 
+import math
+from functools import partial
+
 import jax
+import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from pgeom import edge
-from pgeom.geometry.simplex import vertex
-from pgeom.geometry.softmax import (
+from pgeom import checks
+from pgeom.simplex import (
+    argmax_mask,
     expected_cross_entropy,
+    expm1,
+    expm1_ratio,
+    gaps_to_dominant,
     log_odds_against,
+    log_softmax,
+    log_tempered_exp,
+    pick,
+    rule_softmax,
     sigmoid,
     softplus,
+    vertex,
 )
-from pgeom.geometry.tempered_exponential import expm1
-from pgeom.types import Labels, Vectors
+from pgeom.types import Labels, Number, Vectors
 
 
 def mean_absolute_error(
@@ -36,12 +55,12 @@ def mean_absolute_error(
     Returns:
       `[...]`.
     """
-    edge.check_positive("scale", scale)
+    checks.check_positive("scale", scale)
 
     def example(logits, label):
         return scale * sigmoid(log_odds_against(logits, label))
 
-    return edge.lift_examples(example)(logits, labels)
+    return checks.lift_examples(example)(logits, labels)
 
 
 def generalized_cross_entropy(
@@ -57,13 +76,13 @@ def generalized_cross_entropy(
     Returns:
       `[...]`.
     """
-    if (known := edge.concrete(q)) is not None:
-        edge.require((known > 0) & (known <= 1), "q", "in (0, 1]", q)
+    if (known := checks.concrete(q)) is not None:
+        checks.require((known > 0) & (known <= 1), "q", "in (0, 1]", q)
 
     def example(logits, label):
         return -expm1(-(softplus(log_odds_against(logits, label)) * q)) / q
 
-    return edge.lift_examples(example)(logits, labels)
+    return checks.lift_examples(example)(logits, labels)
 
 
 def symmetric_cross_entropy(
@@ -86,16 +105,16 @@ def symmetric_cross_entropy(
     Returns:
       `[...]`.
     """
-    edge.check_nonnegative("alpha", alpha)
-    edge.check_nonnegative("beta", beta)
-    if (known := edge.concrete(A)) is not None:
-        edge.require(known < 0, "A", "negative", A)
+    checks.check_nonnegative("alpha", alpha)
+    checks.check_nonnegative("beta", beta)
+    if (known := checks.concrete(A)) is not None:
+        checks.require(known < 0, "A", "negative", A)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         return alpha * softplus(u) - beta * A * sigmoid(u)
 
-    return edge.lift_examples(example)(logits, labels)
+    return checks.lift_examples(example)(logits, labels)
 
 
 def active_passive(
@@ -112,15 +131,15 @@ def active_passive(
     Returns:
       `[...]`.
     """
-    edge.check_nonnegative("alpha", alpha)
-    edge.check_nonnegative("beta", beta)
+    checks.check_nonnegative("alpha", alpha)
+    checks.check_nonnegative("beta", beta)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
         others = expected_cross_entropy(logits, 1 - vertex(label, logits.shape[-1], logits.dtype))
         return alpha * _fraction(softplus(u), others) + beta * sigmoid(u)
 
-    return edge.lift_examples(example)(logits, labels)
+    return checks.lift_examples(example)(logits, labels)
 
 
 @jax.custom_jvp
@@ -135,3 +154,130 @@ def _fraction_jvp(primals, tangents):
     (part, rest), (part_dot, rest_dot) = primals, tangents
     change = _fraction(rest, part) * part_dot - _fraction(part, rest) * rest_dot
     return _fraction(part, rest), change / (part + rest)
+
+
+MAX_STEPS = 64  # of the Newton iteration, which needs one to eleven
+SERIES = 16  # the last exponent, to float64 precision on |x| < 1/2
+
+
+def bi_tempered(
+    logits: Vectors, labels: Labels, *, t1: Number = 0.8, t2: Number = 1.2
+) -> Float[Array, "*batch"]:
+    """−log_{t1} p_y − (1 − Σ_k p_k^{2−t1})/(2 − t1), with p the tempered softmax at t2.
+
+    At t1 = t2 = 1 it is cross-entropy.
+
+    Args:
+      logits: `[..., K]`.
+      labels: `[...]`.
+      t1: < 2; below 1 the loss is bounded. Neither temperature may be traced.
+      t2: > 0; above 1 the tails are heavy, below 1 the support is finite.
+
+    Returns:
+      `[...]`.
+    """
+    checks.require(t1 < 2, "t1", "less than 2", t1)
+    checks.check_positive("t2", t2)
+    t1, t2 = float(t1), float(t2)
+
+    def example(logits, label):
+        log_p = log_tempered_softmax(logits, t2)
+        others = jnp.where(jnp.arange(logits.shape[-1]) == label, 0.0, jnp.exp((2 - t1) * log_p))
+        return _loss_alone(pick(log_p, label), t1) + jnp.sum(others) / (2 - t1)
+
+    return checks.lift_examples(example)(logits, labels)
+
+
+def log_tempered_softmax(logits: Float[Array, " K"], t: Number) -> Float[Array, " K"]:
+    """log exp_t(z_k − λ(z)) with the λ that makes the probabilities sum to one; t > 0."""
+    if t == 1:
+        return log_softmax(logits)
+    return log_tempered_exp(_less_normaliser(logits - jax.lax.stop_gradient(jnp.max(logits)), t), t)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _less_normaliser(z, t):
+    """z − λ(z) for logits with maximum 0, of which λ may be a tiny part."""
+    return z - _normaliser_below(z, t)
+
+
+@_less_normaliser.defjvp
+def _less_normaliser_jvp(t, primals, tangents):
+    # By hand because ż − λ̇ loses every digit where one class has almost all of the escort
+    # distribution, in reverse too, unless its own ż is subtracted first.
+    (z,), (z_dot,) = primals, tangents
+    x = _less_normaliser(z, t)
+    escort = rule_softmax(t * log_tempered_exp(x, t))
+    gaps = gaps_to_dominant(escort, z_dot)
+    return x, gaps - jnp.sum(escort * gaps)
+
+
+def normaliser(logits: Float[Array, " K"], t: Number) -> Float[Array, ""]:
+    """λ(z) with Σ_k exp_t(z_k − λ) = 1; log-sum-exp at t = 1.
+
+    Newton iteration on (Σ_k exp_t(z_k − λ))^{1−t}, a generalised mean of terms linear in λ. It is
+    concave (t > 1) or convex (t < 1) in λ, so that from λ = max z every step stays on one side of
+    the root, and if all logits are equal, the first step reaches it.
+    """
+    if t == 1:
+        return jax.nn.logsumexp(logits)
+    top = jax.lax.stop_gradient(jnp.max(logits))
+    return top + _normaliser_below(logits - top, t)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+@partial(jax.jit, static_argnums=1, inline=True)  # or the loop would be compiled at every call
+def _normaliser_below(z, t):
+    """λ(z) ≥ 0 for logits with maximum 0, accurate to the last digits even if it is small."""
+    largest, info = argmax_mask(z), jnp.finfo(z.dtype)
+
+    def unconverged(state):
+        steps, lam, change = state
+        # The error after a step is ½|g″/g′| change². For t > 1 the top class bounds it; for
+        # t < 1 nothing does at the edge of the support. A negative step is rounding.
+        left = t * change**2 / (2 * (1 + (t - 1) * lam)) if t > 1 else change
+        resolved = info.eps * jnp.maximum(lam, info.tiny**0.5)  # normal numbers only
+        return (steps < MAX_STEPS) & (change > 0) & (left > resolved)
+
+    def newton(state):
+        steps, lam, _ = state
+        p = jnp.exp(log_tempered_exp(z - lam, t))
+        top_excess = expm1(log_tempered_exp(-lam, t))  # p of the top class, less one
+        excess = jnp.sum(jnp.where(largest, 0.0, p)) + top_excess  # Σp − 1
+        # p^t = p/p^{1−t}, where p^{1−t} is linear in λ, and p = 0 where that is negative
+        slope = jnp.sum(p / jnp.where(p > 0, 1 + (1 - t) * (z - lam), 1.0)) / (1 + excess)
+        log_total = jnp.log1p(excess)
+        change = log_total * expm1_ratio((t - 1) * log_total) / slope
+        return steps + 1, lam + change, change
+
+    top = jnp.max(z)  # zero, or NaN; in a `shard_map` it varies over devices as z does
+    return jax.lax.while_loop(unconverged, newton, (0, top, top + jnp.inf))[1]
+
+
+@_normaliser_below.defjvp
+def _normaliser_below_jvp(t, primals, tangents):
+    # By hand because the iteration should not be unrolled: the implicit function theorem gives
+    # ∂λ/∂z_k = p_k^t / Σ_j p_j^t, the escort distribution.
+    (z,), (z_dot,) = primals, tangents
+    lam = _normaliser_below(z, t)
+    escort = jax.nn.softmax(t * log_tempered_exp(z - lam, t))
+    return lam, jnp.dot(escort, z_dot)
+
+
+def _loss_alone(x, t):
+    """−log_t(p) − (1 − p^{2−t})/(2 − t) for p = eˣ: the loss, if no other class had a share.
+
+    It is x²/2 to second order, and both terms are x to the first: close to 0 it is the series
+    Σ_{n≥2} ((2 − t)^{n−1} − (1 − t)^{n−1}) xⁿ/n!, so that it is neither rounding nor negative.
+    """
+    small = jnp.abs(x) < 0.5 / max(1.0, 2 - t)
+    near, series = jnp.where(small, x, 0.0), jnp.zeros_like(x)
+    for n in range(SERIES, 1, -1):
+        series = series * near + ((2 - t) ** (n - 1) - (1 - t) ** (n - 1)) / math.factorial(n)
+    far = expm1((2 - t) * x) / (2 - t) - _tempered_log_of_exp(x, t)
+    return jnp.where(small, near**2 * series, far)
+
+
+def _tempered_log_of_exp(x, t):
+    """log_t(eˣ); −1/(1 − t) at x = −∞ where t < 1."""
+    return x if t == 1 else expm1((1 - t) * x) / (1 - t)

@@ -1,4 +1,17 @@
-"""Losses of a user's own as values of a study: a generator F(p), or a loss(logits, labels).
+"""Losses of a user: when two are one, and how one becomes a value of a study.
+
+Whether two functions are one, so that they share what was compiled for it.
+
+A deep copy, such as scikit-learn's `clone` makes of every parameter, is another object that
+computes the same.
+
+>>> import copy
+>>> from pgeom.generators import tsallis
+>>> F = tsallis(1.5)
+>>> find_content(F) == find_content(copy.deepcopy(F)) != find_content(tsallis(1.25))
+True
+
+Losses of a user's own as values of a study: a generator F(p), or a loss(logits, labels).
 
 >>> import jax.numpy as jnp
 >>> def cubic(p): return jnp.sum(p**3)
@@ -9,31 +22,63 @@
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import cache, partial
 from inspect import Parameter
 from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from pgeom.diagnosis.curvature import matching_curvature
+from pgeom.diagnosis.search import IMMUTABLE, Verdict, glance_at_convexity
+from pgeom.diagnosis.table import explain_convexity
 from pgeom.frontend.errors import UsageError
 from pgeom.frontend.loading import one_line
 from pgeom.frontend.names import choose
-from pgeom.geometry.any_generator import call
-from pgeom.geometry.bregman import bregman_score
-from pgeom.geometry.closed_forms import rescale
-from pgeom.geometry.convexity import Verdict
-from pgeom.geometry.curvature import matching_curvature
-from pgeom.geometry.explanations import explain_convexity
-from pgeom.geometry.findings import glance_at_convexity
-from pgeom.geometry.indices import out_of_range
-from pgeom.losses.catalogue import LOSSES, SYNONYMS
-from pgeom.losses.constants import MEAN_CURVATURE
-from pgeom.losses.proper import on_logits
-from pgeom.losses.sameness import Same, find_content
+from pgeom.functions import call, out_of_range
+from pgeom.generators import ClosedGenerator, rescale
+from pgeom.losses.catalogue import LOSSES, MEAN_CURVATURE, SYNONYMS
 from pgeom.losses.spec import LossSpec, from_logits, steady
+from pgeom.scores import bregman_score, on_logits
 from pgeom.types import CatalogueLoss, ClassStats, Generator, Loss
+
+
+@dataclass(frozen=True)
+class Same:
+    """A function that equals all others with its content."""
+
+    content: Hashable
+    function: Callable = field(compare=False)
+
+
+def find_content(function: Callable) -> Hashable | None:
+    """What two functions have in common that are one; None for one that may change."""
+    if isinstance(function, partial):
+        inner = find_content(function.func)
+        given = function.args, tuple(function.keywords.items())
+        content = None if inner is None else (inner, given)
+    elif isinstance(function, ClosedGenerator):
+        leaves, structure = jax.tree.flatten(function)
+        content = structure, tuple(map(_leaf_content, leaves))
+    else:
+        content = function if isinstance(function, IMMUTABLE) else None
+    try:
+        hash(content)
+    except TypeError:  # an array among the arguments
+        return None
+    return content
+
+
+def _leaf_content(leaf) -> Hashable:
+    """A parameter by its value, and a function by itself."""
+    if callable(leaf):
+        return leaf
+    array = np.asarray(leaf)
+    return array.dtype.str, array.shape, array.tobytes()
+
 
 LossLike = str | LossSpec | Generator | Loss
 """A name of the catalogue, a value of it, `F(p)`, or `loss(logits, labels)`."""

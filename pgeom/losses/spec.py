@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # JAX is not needed to name a loss
     from pgeom.types import CatalogueLoss, ClassStats, Forecast, Generator
 
 Link = Literal["softmax", "canonical"]
-_links = Deferred("pgeom.geometry.fenchel_young")
+_links = Deferred("pgeom.links")
 
 
 class Look(NamedTuple):

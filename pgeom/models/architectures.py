@@ -10,9 +10,7 @@ import flax.linen as nn
 
 from pgeom.models.cnn import CNN
 from pgeom.models.flax_module import FlaxModel, construct, refusal
-from pgeom.models.linear import Linear
-from pgeom.models.mlp import MLP
-from pgeom.models.model import Architecture, Model
+from pgeom.models.model import MLP, Architecture, Linear, Model
 
 ModelLike = str | type[nn.Module] | nn.Module | Architecture
 """A name of `ARCHITECTURES`, a Flax module, or a function of the same form."""

@@ -25,8 +25,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from pgeom.models.dense import DenseModel, Layer, columns_times, rows_times
-from pgeom.models.dropout import draw_masks, kept_scale, masked_relu
+from pgeom.models.model import (
+    DenseModel,
+    Layer,
+    columns_times,
+    draw_masks,
+    kept_scale,
+    masked_relu,
+    rows_times,
+)
 from pgeom.types import AnyArray
 
 KERNEL, STRIDE = 3, 2

@@ -6,7 +6,7 @@ one program.
 
 >>> import numpy as np
 >>> from pgeom.losses import catalogue
->>> from pgeom.models.linear import Linear
+>>> from pgeom.models.model import Linear
 >>> from pgeom.training.settings import Training
 >>> x = np.array([[-1.0], [-2.0], [1.0], [2.0]], np.float32)
 >>> data = Examples(x, np.array([0, 0, 1, 1]), np.ones(4))
@@ -26,10 +26,17 @@ from jaxtyping import Float, Int, Int32
 
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
-from pgeom.training.member import Member, Weights
-from pgeom.training.placement import Setup, Task, share_features, task_sizes
+from pgeom.training.program import Member, Weights
 from pgeom.training.settings import NEVER, Rule, Training
-from pgeom.training.trainer import Trained, compile_programs, train
+from pgeom.training.trainer import (
+    Setup,
+    Task,
+    Trained,
+    compile_programs,
+    share_features,
+    task_sizes,
+    train,
+)
 from pgeom.types import ClassStats
 
 SMALLEST = 16  # examples that anything smaller is filled up to

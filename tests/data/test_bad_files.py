@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.frontend.errors import UsageError
 from tests.data.test_files import JOBS, N, X, Y, people, save_npz
 
@@ -89,7 +89,7 @@ def test_a_bad_file_is_one_line(tmp_path, name):
     write, said = BAD[name]
     write(tmp_path / name)
     with pytest.raises(UsageError) as error:
-        datasets.load(str(tmp_path / name), target=None if name.endswith(".npz") else "job")
+        sources.load(str(tmp_path / name), target=None if name.endswith(".npz") else "job")
     assert said in str(error.value) and "\n" not in str(error.value)
     assert name in str(error.value)
 
@@ -104,16 +104,16 @@ def test_what_is_asked_for_must_be_there(tmp_path):
     ]
     for name, options, said in wanted:
         with pytest.raises(UsageError, match=said):
-            datasets.load(str(tmp_path / name), **options)
+            sources.load(str(tmp_path / name), **options)
 
 
 @pytest.mark.parametrize("options", [{"target": "job"}, {"impute": True}])
 def test_options_of_files_are_refused_for_built_in_datasets(options):
     with pytest.raises(UsageError, match=f"--{next(iter(options))} is for datasets from files"):
-        datasets.load("digits", **options)
+        sources.load("digits", **options)
 
 
 def test_a_name_that_is_neither_is_told_of_both():
     paths = "a .npz, .csv or .parquet file, or of a folder with IDX files$"
     with pytest.raises(UsageError, match=rf"mixture-\S+, or the path of {paths}"):
-        datasets.load("digit")
+        sources.load("digit")

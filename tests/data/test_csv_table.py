@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgeom.data.csv_table import read_csv
+from pgeom.data.files import read_csv
 
 TABLE = pd.DataFrame(
     {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn import datasets as reference
 
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.frontend.errors import UsageError
 
 SHAPES = {
@@ -22,16 +22,16 @@ REGIMES = {
 
 
 ELSEWHERE = ("mnist1d", "fashion-mnist")  # tests/data/test_images.py
-SHIPPED = [name for name in datasets.BUILT_IN if name not in ELSEWHERE]
+SHIPPED = [name for name in sources.BUILT_IN if name not in ELSEWHERE]
 
 
 @pytest.fixture(scope="module")
 def loaded():
-    return {name: datasets.load(name) for name in SHIPPED}
+    return {name: sources.load(name) for name in SHIPPED}
 
 
 def test_those_of_the_paper_are_the_four_of_the_protocol():
-    assert set(datasets.PAPER) == set(SHAPES) <= set(datasets.BUILT_IN)
+    assert set(sources.PAPER) == set(SHAPES) <= set(sources.BUILT_IN)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -82,7 +82,7 @@ def test_size_and_regimes_are_the_protocols(loaded, name):
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_dataset_is_made_once_and_nobody_can_change_it(loaded, name):
-    assert datasets.load(name) is loaded[name]
+    assert sources.load(name) is loaded[name]
     for array in (loaded[name].features, loaded[name].labels):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
@@ -137,49 +137,49 @@ def test_the_long_tail_population_is_balanced_exactly(loaded):
 )
 def test_an_unknown_name_is_answered_with_the_nearest(wrong, nearest):
     with pytest.raises(UsageError, match=f"unknown dataset '{wrong}'") as caught:
-        datasets.load(wrong)
+        sources.load(wrong)
     message = str(caught.value)
     assert f"did you mean '{nearest}'? known: " in message and "\n" not in message
-    assert all(name in message for name in datasets.BUILT_IN)
+    assert all(name in message for name in sources.BUILT_IN)
 
 
 def test_an_unknown_name_like_no_other_has_no_hint():
     with pytest.raises(UsageError, match=r"^unknown dataset '%%'; known: digits, "):
-        datasets.load("%%")
+        sources.load("%%")
 
 
 def test_from_arrays_copies_and_converts():
     features, labels = np.array([[0, 1], [1, 0], [1, 1]], np.uint8), np.array([0, 2, 1])
-    dataset = datasets.from_arrays("mine", features, labels)
+    dataset = sources.from_arrays("mine", features, labels)
     assert dataset.features.dtype == np.float64 and dataset.labels.dtype == np.int32
     assert (dataset.name, dataset.num_classes, dataset.unit_range) == ("mine", 3, True)
     assert " ".join(map(str, dataset.regimes)) == "clean symmetric-20 symmetric-40"
     given = np.array([[0.0], [1.0]]), np.array([0, 1], np.int32)
-    copied = datasets.from_arrays("mine", *given)
+    copied = sources.from_arrays("mine", *given)
     for ours, theirs in zip((copied.features, copied.labels), given, strict=True):
         assert not np.shares_memory(ours, theirs) and theirs.flags.writeable
 
 
 @pytest.mark.parametrize(("value", "unit"), [(0.0, True), (1.0, True), (-0.1, False), (1.1, False)])
 def test_unit_range_is_seen_from_the_features(value, unit):
-    assert datasets.from_arrays("mine", [[0.5], [value]], [0, 1]).unit_range is unit
+    assert sources.from_arrays("mine", [[0.5], [value]], [0, 1]).unit_range is unit
 
 
 GOOD = [[0.0], [1.0], [2.0]]
 
 
 def test_the_digest_is_of_the_content_and_of_nothing_else():
-    one = datasets.from_arrays("mine", GOOD, [0, 1, 0])
-    assert one.digest == datasets.from_arrays("mine", GOOD, [0, 1, 0], "clean").digest
+    one = sources.from_arrays("mine", GOOD, [0, 1, 0])
+    assert one.digest == sources.from_arrays("mine", GOOD, [0, 1, 0], "clean").digest
     others = [
-        datasets.from_arrays("other", GOOD, [0, 1, 0]),
-        datasets.from_arrays("mine", [[0.0], [1.0], [2.5]], [0, 1, 0]),
-        datasets.from_arrays("mine", GOOD, [0, 1, 1]),
-        datasets.from_arrays("mine", [*GOOD, [3.0]], [0, 1, 0, 0]),
+        sources.from_arrays("other", GOOD, [0, 1, 0]),
+        sources.from_arrays("mine", [[0.0], [1.0], [2.5]], [0, 1, 0]),
+        sources.from_arrays("mine", GOOD, [0, 1, 1]),
+        sources.from_arrays("mine", [*GOOD, [3.0]], [0, 1, 0, 0]),
     ]
     assert len({one.digest, *(other.digest for other in others)}) == 1 + len(others)
-    wide = datasets.from_arrays("mine", np.zeros((2, 6)), [0, 1])
-    assert wide.digest != datasets.from_arrays("mine", np.zeros((2, 3)), [0, 1]).digest
+    wide = sources.from_arrays("mine", np.zeros((2, 6)), [0, 1])
+    assert wide.digest != sources.from_arrays("mine", np.zeros((2, 3)), [0, 1]).digest
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_the_digest_is_of_the_content_and_of_nothing_else():
 )
 def test_bad_arrays_are_refused_in_one_line(features, labels, said):
     with pytest.raises(ValueError, match=said) as caught:
-        datasets.from_arrays("mine", features, labels)
+        sources.from_arrays("mine", features, labels)
     assert "\n" not in str(caught.value)
 
 
@@ -221,24 +221,24 @@ def test_bad_arrays_are_refused_in_one_line(features, labels, said):
 )
 def test_what_does_not_fit_the_arrays_is_refused(given, said):
     with pytest.raises(ValueError, match=said):
-        datasets.from_arrays("mine", GOOD, [0, 1, 0], **given)
+        sources.from_arrays("mine", GOOD, [0, 1, 0], **given)
 
 
 def test_missing_values_are_allowed_where_they_are_expected():
     gap = [[np.nan], [1.0], [2.0]]
-    dataset = datasets.from_arrays("mine", gap, [0, 1, 0], missing=True)
+    dataset = sources.from_arrays("mine", gap, [0, 1, 0], missing=True)
     np.testing.assert_array_equal(dataset.features, gap)
     assert not dataset.unit_range
     with pytest.raises(ValueError, match="features must be finite"):
-        datasets.from_arrays("mine", [[np.inf], [1.0], [2.0]], [0, 1, 0], missing=True)
+        sources.from_arrays("mine", [[np.inf], [1.0], [2.0]], [0, 1, 0], missing=True)
 
 
 def test_single_precision_is_kept_where_it_is_asked_for():
-    dataset = datasets.from_arrays("mine", GOOD, [0, 1, 0], dtype=np.float32)
+    dataset = sources.from_arrays("mine", GOOD, [0, 1, 0], dtype=np.float32)
     assert dataset.features.dtype == np.float32
-    assert dataset.digest != datasets.from_arrays("mine", GOOD, [0, 1, 0]).digest
+    assert dataset.digest != sources.from_arrays("mine", GOOD, [0, 1, 0]).digest
 
 
 def test_a_bad_default_regime_is_refused():
     with pytest.raises(ValueError, match="unknown regime 'symetric-20'"):
-        datasets.from_arrays("mine", GOOD, [0, 1, 0], "clean symetric-20")
+        sources.from_arrays("mine", GOOD, [0, 1, 0], "clean symetric-20")

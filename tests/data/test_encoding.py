@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pgeom.data.encoding import MOST_VALUES, counted, encode_features, encode_labels, listed
+from pgeom.data.files import MOST_VALUES, counted, encode_features, encode_labels, listed
 from pgeom.frontend.errors import UsageError
 
 NAN = float("nan")
@@ -209,7 +209,7 @@ def test_a_column_of_names_is_not_encoded():
 
 
 def test_what_would_not_fit_into_memory_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr("pgeom.data.encoding.MOST_GIB", 1e-7)
+    monkeypatch.setattr("pgeom.data.files.MOST_GIB", 1e-7)
     with pytest.raises(UsageError, match="encoded features would take"):
         encode_features(frame(x=np.arange(100.0)), "t")
 

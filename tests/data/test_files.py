@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgeom.data import datasets, files
-from pgeom.data.paths import is_path
+from pgeom.data import files, sources
+from pgeom.data.dataset import is_path
 from pgeom.data.regimes import Regime, partition
 from pgeom.frontend.errors import UsageError
 
@@ -28,7 +28,7 @@ def save_npz(path, **arrays):
 
 @pytest.mark.parametrize(("labels", "classes"), [(Y, "012"), (7 * Y - 7, ("-7", "0", "7"))])
 def test_arrays(tmp_path, labels, classes):
-    dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", X=X, y=labels)))
+    dataset = sources.load(str(save_npz(tmp_path / "mine.npz", X=X, y=labels)))
     np.testing.assert_array_equal(dataset.features, X)
     np.testing.assert_array_equal(dataset.labels, Y)
     assert (dataset.name, dataset.classes) == ("mine", tuple(classes))
@@ -36,7 +36,7 @@ def test_arrays(tmp_path, labels, classes):
         "mine.npz: standardised by the training part: X[:, 0], X[:, 1], X[:, 2], X[:, 3]"
     )
     assert len(dataset.notes) == 1 + (tuple(classes) != ("0", "1", "2"))
-    assert [str(regime) for regime in dataset.regimes] == datasets.REGIMES.split()
+    assert [str(regime) for regime in dataset.regimes] == sources.REGIMES.split()
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def test_arrays(tmp_path, labels, classes):
 )
 def test_arrays_take_no_more_memory_than_they_need(tmp_path, given, kept):
     arrays = {"X": (9 * X).astype(given) % 100, "y": Y}
-    dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", **arrays)))
+    dataset = sources.load(str(save_npz(tmp_path / "mine.npz", **arrays)))
     assert dataset.features.dtype == kept
     np.testing.assert_array_equal(dataset.features, arrays["X"])
 
 
 @pytest.mark.parametrize("labels", [JOBS, JOBS.astype("S"), Y == 1, Y.astype(float), Y / 2])
 def test_labels_of_any_type(tmp_path, labels):
-    dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", X=X, y=labels)))
+    dataset = sources.load(str(save_npz(tmp_path / "mine.npz", X=X, y=labels)))
     texts = [x.decode() if isinstance(x, bytes) else str(x) for x in labels]
     if np.array_equal(labels, Y):
         texts = [text.removesuffix(".0") for text in texts]
@@ -64,7 +64,7 @@ def test_labels_of_any_type(tmp_path, labels):
 def test_arrays_of_images_have_a_shape(tmp_path, shape):
     pixels = np.random.default_rng(0).random((N, *shape))
     pixels[:, 0] = 0  # as the border of images often is
-    dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", X=pixels, y=Y)))
+    dataset = sources.load(str(save_npz(tmp_path / "mine.npz", X=pixels, y=Y)))
     np.testing.assert_array_equal(dataset.features, pixels.reshape(N, -1))
     assert dataset.image_shape == shape
     assert dataset.notes[-1].startswith(
@@ -75,15 +75,15 @@ def test_arrays_of_images_have_a_shape(tmp_path, shape):
 def test_a_flat_square_may_be_an_image_with_a_constant_border(tmp_path):
     pixels = np.random.default_rng(0).random((N, 64))
     pixels[:, 0] = 0
-    dataset = datasets.load(str(save_npz(tmp_path / "mine.npz", X=pixels, y=Y)))
+    dataset = sources.load(str(save_npz(tmp_path / "mine.npz", X=pixels, y=Y)))
     assert dataset.image_shape is None and "constant, and kept: X[:, 0]" in dataset.notes[-1]
     with pytest.raises(UsageError, match="1 constant feature says nothing"):
-        datasets.load(str(save_npz(tmp_path / "mine.npz", X=pixels[:, :63], y=Y)))
+        sources.load(str(save_npz(tmp_path / "mine.npz", X=pixels[:, :63], y=Y)))
 
 
 def test_a_table(tmp_path):
     people(job=JOBS).to_csv(tmp_path / "people.csv", index=False)
-    dataset = datasets.load(str(tmp_path / "people.csv"), target="job")
+    dataset = sources.load(str(tmp_path / "people.csv"), target="job")
     np.testing.assert_array_equal(dataset.features[:, 0], X[:, 0])
     np.testing.assert_array_equal(dataset.features[:, 1:], np.eye(2)[1 - Y % 2])
     assert dataset.name == "people" and dataset.classes == ("clerk", "doctor", "nurse")
@@ -100,7 +100,7 @@ def test_a_parquet_file_is_the_same_dataset(tmp_path):
     table.to_csv(tmp_path / "people.csv", index=False)
     table.to_parquet(tmp_path / "people.parquet")
     one, other = (
-        datasets.load(str(tmp_path / f"people.{kind}"), target="job") for kind in ("csv", "parquet")
+        sources.load(str(tmp_path / f"people.{kind}"), target="job") for kind in ("csv", "parquet")
     )
     assert one.digest == other.digest and one.classes == other.classes
 
@@ -112,24 +112,24 @@ def test_without_its_package_a_parquet_file_says_how_to_install_it(tmp_path, mon
     monkeypatch.setattr(pd, "read_parquet", read)
     (tmp_path / "people.parquet").write_bytes(b"PAR1")
     with pytest.raises(UsageError, match=r"needs a package: pip install pyarrow$"):
-        datasets.load(str(tmp_path / "people.parquet"), target="job")
+        sources.load(str(tmp_path / "people.parquet"), target="job")
 
 
 def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
     table = people(job=JOBS)
     table.to_csv(tmp_path / "people.csv")
-    dataset = datasets.load(str(tmp_path / "people.csv"), target="job")
+    dataset = sources.load(str(tmp_path / "people.csv"), target="job")
     assert dataset.features.shape == (N, 3)
     assert "left out the first column, which has no name" in dataset.notes[0]
     table.set_index(table.index[::-1]).to_csv(tmp_path / "people.csv")
     with pytest.raises(UsageError, match=r"people.csv: column 1 has no name"):
-        datasets.load(str(tmp_path / "people.csv"), target="job")
+        sources.load(str(tmp_path / "people.csv"), target="job")
 
 
 def test_a_byte_order_mark_and_quotes_are_understood(tmp_path):
     rows = "".join(f'{k},"{job}, MD"\n' for k, job in enumerate(JOBS))
     (tmp_path / "people.CSV").write_text('\ufeff"age, years",job\n' + rows, encoding="utf-8")
-    dataset = datasets.load(str(tmp_path / "people.CSV"), target="job")
+    dataset = sources.load(str(tmp_path / "people.CSV"), target="job")
     assert dataset.classes == ("clerk, MD", "doctor, MD", "nurse, MD")
     np.testing.assert_array_equal(dataset.features[:, 0], np.arange(N))
 
@@ -138,7 +138,7 @@ def test_imputed_values_are_the_mean_of_each_training_part(tmp_path):
     table = people(job=JOBS)
     table.loc[::4, "age"] = np.nan
     table.to_csv(tmp_path / "people.csv", index=False)
-    dataset = datasets.load(str(tmp_path / "people.csv"), target="job", impute=True)
+    dataset = sources.load(str(tmp_path / "people.csv"), target="job", impute=True)
     assert np.isnan(dataset.features).sum() == 8
     for seed in range(3):
         split, _ = partition(dataset, Regime.parse("clean"), seed)
@@ -161,9 +161,9 @@ def test_the_content_and_not_the_place_identifies_a_file(tmp_path):
     (tmp_path / "a").mkdir()
     for folder in (tmp_path, tmp_path / "a"):
         save_npz(folder / "mine.npz", X=X, y=Y)
-    one, other = (datasets.load(str(f / "mine.npz")) for f in (tmp_path, tmp_path / "a"))
+    one, other = (sources.load(str(f / "mine.npz")) for f in (tmp_path, tmp_path / "a"))
     assert one.digest == other.digest
-    changed = datasets.load(str(save_npz(tmp_path / "mine.npz", X=X + 1e-9, y=Y)))
+    changed = sources.load(str(save_npz(tmp_path / "mine.npz", X=X + 1e-9, y=Y)))
     assert changed.digest != one.digest, "read again, and seen to be another"
 
 
@@ -194,6 +194,6 @@ def test_a_file_called_like_a_built_in_dataset_is_read_by_its_path(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     save_npz(tmp_path / "digits.npz", X=X, y=Y)
     (tmp_path / "digits").touch()
-    assert datasets.load("digits.npz").features.shape == (N, 4)
-    assert datasets.load("digits") is datasets.load("digits")
-    assert datasets.load("digits").digest != datasets.load("digits.npz").digest
+    assert sources.load("digits.npz").features.shape == (N, 4)
+    assert sources.load("digits") is sources.load("digits")
+    assert sources.load("digits").digest != sources.load("digits.npz").digest

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pgeom.data import datasets, images
+from pgeom.data import images, sources
 from pgeom.frontend.errors import UsageError
 
 RNG = np.random.default_rng(0)
@@ -72,12 +72,12 @@ def test_a_folder_with_its_files_is_a_dataset(tmp_path, monkeypatch, packed):
     """Fashion-MNIST is known by its labels, whatever the folder is called."""
     write_fashion(tmp_path / "my images", packed)
     monkeypatch.chdir(tmp_path)
-    mine = datasets.load("my images")
+    mine = sources.load("my images")
     assert (mine.name, mine.image_shape, mine.noise_map) == ("my-images", (28, 28), None)
     assert mine.features.shape == (50, 784) and mine.classes == tuple("0123456789")
     labels = np.concatenate([LABELS["train"], LABELS["t10k"]]).astype(np.uint8)
     monkeypatch.setattr(images, "FASHION_LABELS", zlib.crc32(labels.tobytes()))
-    fashion = datasets.load(str(tmp_path / "my images"))
+    fashion = sources.load(str(tmp_path / "my images"))
     monkeypatch.setenv("PGEOM_DATA", str(tmp_path / "my images"))
     assert fashion.digest == images.fashion_mnist().digest != mine.digest
     assert (fashion.name, fashion.noise_map) == ("fashion-mnist", images.FASHION_MAP)
@@ -96,10 +96,10 @@ def test_a_folder_without_its_files_is_one_line(tmp_path):
     write_fashion(tmp_path)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(UsageError, match=r"has no t10k-labels-idx1-ubyte or .*\.gz$") as error:
-        datasets.load(str(tmp_path))
+        sources.load(str(tmp_path))
     assert "\n" not in str(error.value)
     with pytest.raises(UsageError, match="--target is for tables"):
-        datasets.load(str(tmp_path), target="y")
+        sources.load(str(tmp_path), target="y")
 
 
 def test_without_its_files_one_line_says_how_to_get_them(tmp_path, monkeypatch):
@@ -123,7 +123,7 @@ def test_files_that_do_not_fit_together_are_one_line(tmp_path, part, kind, array
     write_fashion(tmp_path, packed=False)
     (tmp_path / f"{part}-{kind}-ubyte").write_bytes(idx(array))
     with pytest.raises(UsageError, match=said) as error:
-        datasets.load(str(tmp_path))
+        sources.load(str(tmp_path))
     assert "\n" not in str(error.value)
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pgeom.data import label_noise
+from pgeom.data import regimes
 
-KINDS = [label_noise.symmetric, label_noise.pair_flip]
+KINDS = [regimes.symmetric, regimes.pair_flip]
 N, K = 60_000, 6
 
 
@@ -21,7 +21,7 @@ def expected_transition(kind, rate, K):
     """The matrix of the definition, written entry by entry."""
     matrix = np.eye(K) * (1 - rate)
     for c in range(K):
-        if kind is label_noise.pair_flip:
+        if kind is regimes.pair_flip:
             matrix[c, (c + 1) % K] += rate
         else:
             for j in set(range(K)) - {c}:
@@ -97,7 +97,7 @@ def test_the_generator_decides_and_the_input_stays(kind):
 
 
 def test_a_class_that_does_not_occur_has_a_row_of_zeros():
-    noisy = label_noise.pair_flip([0, 0, 2], 1.0, 3, rng())
+    noisy = regimes.pair_flip([0, 0, 2], 1.0, 3, rng())
     assert noisy.transition.tolist() == [[0, 1, 0], [0, 0, 0], [1, 0, 0]]
 
 
@@ -127,7 +127,7 @@ MAP = (3, 1, 0, 2, 5, 5)  # 1 and 5 keep their labels
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
 def test_asymmetric_noise_follows_the_map(rate):
     clean = clean_labels()
-    noisy = label_noise.asymmetric(clean, rate, K, rng(), class_map=MAP)
+    noisy = regimes.asymmetric(clean, rate, K, rng(), class_map=MAP)
     expected = np.eye(K) * (1 - rate)
     for c, target in enumerate(MAP):
         expected[c, target] += rate
@@ -140,13 +140,13 @@ def test_asymmetric_noise_follows_the_map(rate):
 
 def test_a_pair_flip_is_the_map_to_the_next_class():
     clean, following = clean_labels(500), tuple((c + 1) % K for c in range(K))
-    mapped = label_noise.asymmetric(clean, 0.4, K, rng(), class_map=following)
-    np.testing.assert_array_equal(mapped.labels, label_noise.pair_flip(clean, 0.4, K, rng()).labels)
+    mapped = regimes.asymmetric(clean, 0.4, K, rng(), class_map=following)
+    np.testing.assert_array_equal(mapped.labels, regimes.pair_flip(clean, 0.4, K, rng()).labels)
 
 
 def test_a_map_of_another_length_is_refused():
     with pytest.raises(ValueError, match="class_map must be 6 classes"):
-        label_noise.asymmetric([0, 1], 0.4, K, rng(), class_map=(1, 0))
+        regimes.asymmetric([0, 1], 0.4, K, rng(), class_map=(1, 0))
 
 
 def instances(n=N, d=4):
@@ -160,7 +160,7 @@ def instances(n=N, d=4):
 @pytest.mark.parametrize("rate", [0.0, 0.01, 0.05, 0.2, 0.4, 0.93, 1.0])
 def test_the_mean_flip_rate_is_the_one_asked_for(rate):
     clean = clean_labels()
-    noisy = label_noise.instance_dependent(clean, rate, K, rng(), **instances())
+    noisy = regimes.instance_dependent(clean, rate, K, rng(), **instances())
     np.testing.assert_allclose(noisy.realised_rate, rate, atol=5 * np.sqrt(0.25 / N))
     assert noisy.labels.dtype == np.int32 and 0 <= noisy.labels.min() <= noisy.labels.max() < K
     np.testing.assert_allclose(noisy.transition.sum(axis=1), 1)
@@ -168,7 +168,7 @@ def test_the_mean_flip_rate_is_the_one_asked_for(rate):
 
 @pytest.mark.parametrize("rate", [0.05, 0.4, 0.8])
 def test_flip_rates_are_truncated_normal_around_the_rate(rate):
-    rates = label_noise._flip_rates(rate, N, rng())
+    rates = regimes._flip_rates(rate, N, rng())
     assert rates.min() >= 0 and rates.max() <= 1 and np.std(rates) > 0.02
     np.testing.assert_allclose(rates.mean(), rate, atol=5 * 0.1 / np.sqrt(N))
     np.testing.assert_allclose(np.median(rates), rate, atol=0.005)
@@ -183,7 +183,7 @@ def test_where_a_label_goes_has_the_probabilities_of_the_softmax():
         scores = given["features"][0] @ given["projections"][label]
         weights = np.where(np.arange(K) == label, 0, np.exp(scores - scores.max()))
         many = {**given, "features": np.repeat(given["features"], N, axis=0)}
-        noisy = label_noise.instance_dependent(np.full(N, label), 1.0, K, rng(label), **many)
+        noisy = regimes.instance_dependent(np.full(N, label), 1.0, K, rng(label), **many)
         shares = np.bincount(noisy.labels, minlength=K) / N
         np.testing.assert_allclose(shares, weights / weights.sum(), atol=5 * np.sqrt(0.25 / N))
         assert shares[label] == 0
@@ -196,8 +196,8 @@ def test_instance_noise_depends_on_the_features_and_not_on_their_order():
     toward = score[:, 1] > score[:, 2:].max(axis=1)
     shares = []
     for noisy in (
-        label_noise.instance_dependent(clean, 1.0, K, rng(), **given),
-        label_noise.symmetric(clean, 1.0, K, rng()),
+        regimes.instance_dependent(clean, 1.0, K, rng(), **given),
+        regimes.symmetric(clean, 1.0, K, rng()),
     ):
         shares.append(np.mean(noisy.labels[toward] == 1) - np.mean(noisy.labels[~toward] == 1))
     assert shares[0] > 0.3 and abs(shares[1]) < 0.02
@@ -206,7 +206,7 @@ def test_instance_noise_depends_on_the_features_and_not_on_their_order():
 def test_the_generator_decides_about_instances():
     clean, given = clean_labels(300), instances(300)
     first, again, other = (
-        label_noise.instance_dependent(clean, 0.4, K, rng(seed), **given) for seed in (1, 1, 2)
+        regimes.instance_dependent(clean, 0.4, K, rng(seed), **given) for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first.labels, again.labels)
     assert not np.array_equal(first.labels, other.labels)
@@ -214,6 +214,6 @@ def test_the_generator_decides_about_instances():
 
 def test_unchanged_labels_are_those_of_rate_0():
     clean = clean_labels(100)
-    same, none = label_noise.unchanged(clean, K), label_noise.symmetric(clean, 0.0, K, rng())
+    same, none = regimes.unchanged(clean, K), regimes.symmetric(clean, 0.0, K, rng())
     for ours, theirs in zip(same, none, strict=True):
         np.testing.assert_array_equal(ours, theirs)

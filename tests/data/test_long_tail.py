@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgeom.data import datasets, long_tail, splits
+from pgeom.data import regimes, sources, splits
 
 PROTOCOL = [360, 247, 169, 116, 79, 54, 37, 26, 18, 12]
 
@@ -16,74 +16,74 @@ def pool(counts, seed=0):
     ("n_max", "K", "ratio"), [(360, 10, 30), (100, 4, 7.5), (50, 2, 1), (8, 3, 4)]
 )
 def test_counts_follow_the_formula(n_max, K, ratio):
-    counts = long_tail.keep_counts(n_max, K, ratio)
+    counts = regimes.keep_counts(n_max, K, ratio)
     for c, count in enumerate(counts):
         assert abs(count - n_max * ratio ** (-c / (K - 1))) <= 0.5
     assert counts[0] == n_max and counts.dtype == np.int64
 
 
 def test_the_protocols_counts():
-    counts = long_tail.keep_counts(360, 10, 30)
+    counts = regimes.keep_counts(360, 10, 30)
     assert counts.tolist() == PROTOCOL
     assert counts[0] == 30 * counts[-1]
 
 
 @pytest.fixture(scope="module")
 def train_pools():
-    dataset = datasets.load("long-tail")
+    dataset = sources.load("long-tail")
     return [splits.split(dataset, seed).train.labels for seed in range(10)]
 
 
 def test_every_seed_gives_360_to_12(train_pools):
     for seed, labels in enumerate(train_pools):
         assert np.bincount(labels).tolist() == [360] * 10
-        kept = long_tail.subsample(labels, 10, 30, np.random.default_rng(seed))
+        kept = regimes.subsample(labels, 10, 30, np.random.default_rng(seed))
         assert np.bincount(labels[kept]).tolist() == PROTOCOL
 
 
 def test_indices_are_sorted_distinct_and_in_the_pool():
     labels = pool([60] * 5)
-    kept = long_tail.subsample(labels, 5, 10, np.random.default_rng(3))
+    kept = regimes.subsample(labels, 5, 10, np.random.default_rng(3))
     assert (np.diff(kept) > 0).all() and kept[0] >= 0 and kept[-1] < 300
 
 
 @pytest.mark.parametrize("smallest", [12, 14, 17, 18])
 def test_an_uneven_pool_still_meets_the_ratio_exactly(smallest):
     labels = pool([20, smallest, 19])
-    counts = np.bincount(labels[long_tail.subsample(labels, 3, 6, np.random.default_rng(0))])
+    counts = np.bincount(labels[regimes.subsample(labels, 3, 6, np.random.default_rng(0))])
     assert counts[0] == 6 * counts[-1]
     assert smallest - 6 < counts[0] <= smallest
 
 
 def test_ratio_1_of_a_balanced_pool_keeps_everything():
-    kept = long_tail.subsample(pool([7, 7]), 2, 1, np.random.default_rng(0))
+    kept = regimes.subsample(pool([7, 7]), 2, 1, np.random.default_rng(0))
     np.testing.assert_array_equal(kept, np.arange(14))
 
 
 def test_the_largest_ratio_leaves_the_last_class_one_example():
     labels = pool([9, 7, 8])
-    kept = long_tail.subsample(labels, 3, 7, np.random.default_rng(0))
+    kept = regimes.subsample(labels, 3, 7, np.random.default_rng(0))
     assert np.bincount(labels[kept]).tolist() == [7, 3, 1]  # 7, √7 and 1
     with pytest.raises(ValueError, match=r"ratio must be in \[1, 7\]"):
-        long_tail.subsample(labels, 3, 7.01, np.random.default_rng(0))
+        regimes.subsample(labels, 3, 7.01, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("ratio", [1.1, 2.4, 2.5, 3.7])
 def test_a_fractional_ratio_leaves_every_class_something(ratio):
     for smallest in range(4, 20):
         labels = pool([smallest, 20])
-        kept = long_tail.subsample(labels, 2, ratio, np.random.default_rng(0))
+        kept = regimes.subsample(labels, 2, ratio, np.random.default_rng(0))
         counts = np.bincount(labels[kept])
         assert counts[-1] >= 1 and abs(counts[0] - ratio * counts[-1]) <= 0.5
 
 
 def test_the_draw_is_uniform_and_the_generators():
     labels, generator = np.repeat([0, 1], 8), np.random.default_rng(0)
-    draws = [long_tail.subsample(labels, 2, 4, generator) for _ in range(4000)]
+    draws = [regimes.subsample(labels, 2, 4, generator) for _ in range(4000)]
     tail = np.concatenate([kept[kept >= 8] - 8 for kept in draws])
     # Each of eight tail examples is kept with probability 2/8.
     np.testing.assert_allclose(np.bincount(tail) / 4000, 0.25, atol=5 * np.sqrt(0.19 / 4000))
-    first, again = (long_tail.subsample(labels, 2, 4, np.random.default_rng(9)) for _ in "ab")
+    first, again = (regimes.subsample(labels, 2, 4, np.random.default_rng(9)) for _ in "ab")
     np.testing.assert_array_equal(first, again)
 
 
@@ -98,7 +98,7 @@ def test_the_draw_is_uniform_and_the_generators():
 )
 def test_bad_counts_are_refused(arguments, said):
     with pytest.raises(ValueError, match=said):
-        long_tail.keep_counts(*arguments)
+        regimes.keep_counts(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_bad_counts_are_refused(arguments, said):
 )
 def test_a_pool_that_cannot_is_refused(counts, K, ratio, said):
     with pytest.raises(ValueError, match=said):
-        long_tail.subsample(pool(counts), K, ratio, np.random.default_rng(0))
+        regimes.subsample(pool(counts), K, ratio, np.random.default_rng(0))

@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from pgeom.data import datasets, label_noise, mixtures
-from pgeom.data.channels import transition
-from pgeom.data.regimes import Regime
+from pgeom.data import mixtures, regimes, sources
+from pgeom.data.regimes import Regime, transition
 from pgeom.frontend.errors import UsageError
 
 
 @pytest.mark.parametrize("K", [2, 3, 10])
 def test_the_posterior_is_bayes_rule(K):
-    mixture, data = mixtures.make_mixture(K), datasets.load(f"mixture-{K}-400")
+    mixture, data = mixtures.make_mixture(K), sources.load(f"mixture-{K}-400")
     joint = np.stack(
         [
             share * multivariate_normal(centre).pdf(data.features)
@@ -25,7 +24,7 @@ def test_the_posterior_is_bayes_rule(K):
 
 
 def test_labels_are_drawn_from_the_posterior():
-    data = datasets.load("mixture-5-20000")
+    data = sources.load("mixture-5-20000")
     chosen = data.posterior[np.arange(20000), data.labels]
     # E log P(y | x) is minus the mean entropy, whatever the posterior
     entropy = -np.sum(data.posterior * np.log(data.posterior), axis=1)
@@ -38,8 +37,8 @@ def test_labels_are_drawn_from_the_posterior():
 
 def test_another_number_of_examples_has_the_same_classes():
     again = mixtures.mixture_dataset.__wrapped__("mixture-3-60")
-    np.testing.assert_array_equal(again.features, datasets.load("mixture-3-60").features)
-    small, large = mixtures.make_mixture(3), datasets.load("mixture-3-5000")
+    np.testing.assert_array_equal(again.features, sources.load("mixture-3-60").features)
+    small, large = mixtures.make_mixture(3), sources.load("mixture-3-5000")
     np.testing.assert_allclose(small.posterior(large.features), large.posterior, rtol=1e-12)
 
 
@@ -48,7 +47,7 @@ def test_another_number_of_examples_has_the_same_classes():
 )
 def test_a_mixture_that_is_none_is_refused(name):
     with pytest.raises(UsageError, match="a mixture must be mixture-CLASSES-EXAMPLES") as error:
-        datasets.load(name)
+        sources.load(name)
     assert name in str(error.value)
 
 
@@ -56,13 +55,13 @@ def test_a_posterior_must_be_distributions():
     x, y = np.zeros((10, 1)), np.arange(10) % 2
     for posterior in (np.ones((10, 2)), np.full((10, 3), 1 / 3), np.full((9, 2), 0.5)):
         with pytest.raises(ValueError, match="posterior must be 10 distributions on 2 classes"):
-            datasets.from_arrays("mine", x, y, posterior=posterior)
+            sources.from_arrays("mine", x, y, posterior=posterior)
 
 
 NOISE = {
-    "symmetric-40": lambda y, rng: label_noise.symmetric(y, 0.4, 4, rng),
-    "pair-flip-30": lambda y, rng: label_noise.pair_flip(y, 0.3, 4, rng),
-    "asymmetric-20": lambda y, rng: label_noise.asymmetric(y, 0.2, 4, rng, class_map=(1, 1, 3, 2)),
+    "symmetric-40": lambda y, rng: regimes.symmetric(y, 0.4, 4, rng),
+    "pair-flip-30": lambda y, rng: regimes.pair_flip(y, 0.3, 4, rng),
+    "asymmetric-20": lambda y, rng: regimes.asymmetric(y, 0.2, 4, rng, class_map=(1, 1, 3, 2)),
 }
 
 

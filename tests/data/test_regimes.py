@@ -6,7 +6,7 @@ import chex
 import numpy as np
 import pytest
 
-from pgeom.data import datasets, splits
+from pgeom.data import sources, splits
 from pgeom.data.regimes import (
     CLEAN,
     FORMS,
@@ -92,13 +92,13 @@ def test_a_value_that_no_text_gives_cannot_be_made(kind, level, said):
 
 def movable(labels, text):
     """Which labels the noise of a regime may move."""
-    mistaken = np.array(datasets.load("digits").noise_map) != np.arange(10)
+    mistaken = np.array(sources.load("digits").noise_map) != np.arange(10)
     return mistaken[labels] if "asymmetric" in text else np.ones(len(labels), bool)
 
 
 @pytest.mark.parametrize("text", NOISE)
 def test_noise_reaches_the_training_labels_alone(text):
-    dataset = datasets.load("digits")
+    dataset = sources.load("digits")
     split, noise = partition(dataset, Regime.parse(text), seed=1)
     chex.assert_trees_all_equal(split, splits.standardise(splits.split(dataset, 1)))
     changed = noise.labels != split.train.labels
@@ -110,7 +110,7 @@ def test_noise_reaches_the_training_labels_alone(text):
 @pytest.mark.parametrize("text", ["symmetric-20", "pair-flip-40"])
 def test_another_seed_moves_other_labels(text):
     """The places that two seeds move are independent: they share a fraction of rate²."""
-    dataset, regime = datasets.load("digits"), Regime.parse(text)
+    dataset, regime = sources.load("digits"), Regime.parse(text)
     parts = [partition(dataset, regime, seed) for seed in (1, 2)]
     first, second = (part.noise.labels != part.split.train.labels for part in parts)
     shared, rate = np.mean(first & second), RATES[text]
@@ -120,7 +120,7 @@ def test_another_seed_moves_other_labels(text):
 
 @pytest.mark.parametrize("text", NOISE)
 def test_validation_is_corrupted_like_training_but_by_draws_of_its_own(text):
-    dataset, regime = datasets.load("digits"), Regime.parse(text)
+    dataset, regime = sources.load("digits"), Regime.parse(text)
     split, noise = partition(dataset, regime, seed=1)
     validation = split.validation
     first, again = (corrupt_validation(validation, dataset, regime, 1) for _ in range(2))
@@ -136,7 +136,7 @@ def test_validation_is_corrupted_like_training_but_by_draws_of_its_own(text):
 
 def test_instance_noise_mistakes_an_example_for_the_same_class_wherever_it_is():
     """With 64 features the softmax is rather certain, and one annotator looks at both parts."""
-    dataset, regime = datasets.load("digits"), Regime.parse("instance-100")
+    dataset, regime = sources.load("digits"), Regime.parse("instance-100")
     split, noise = partition(dataset, regime, seed=0)
     again = corrupt_validation(split.train, dataset, regime, 0)
     assert np.mean(again.labels == noise.labels) > 0.7
@@ -145,7 +145,7 @@ def test_instance_noise_mistakes_an_example_for_the_same_class_wherever_it_is():
 
 
 def test_asymmetric_noise_needs_a_map():
-    dataset, regime = datasets.load("confusion"), Regime.parse("asymmetric-40")
+    dataset, regime = sources.load("confusion"), Regime.parse("asymmetric-40")
     for refused in (check, partition):
         with pytest.raises(ValueError, match=r"needs a class map, .* 'confusion' has"):
             refused(dataset, regime, 0)
@@ -158,7 +158,7 @@ def test_asymmetric_noise_needs_a_map():
 
 
 def test_a_check_refuses_what_a_partition_would():
-    dataset = datasets.load("breast-cancer")
+    dataset = sources.load("breast-cancer")
     check(dataset, Regime.parse("long-tail-100"), 0)
     for refused in (check, partition):
         with pytest.raises(ValueError, match="ratio must be in"):
@@ -166,7 +166,7 @@ def test_a_check_refuses_what_a_partition_would():
 
 
 def test_a_long_tail_thins_the_training_part_and_changes_no_label():
-    dataset = datasets.load("long-tail")
+    dataset = sources.load("long-tail")
     split, noise = partition(dataset, Regime.parse("long-tail-30"), seed=0)
     counts = np.bincount(split.train.labels)
     assert counts.max() == 30 * counts.min()

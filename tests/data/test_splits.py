@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.model_selection import train_test_split
 
-from pgeom.data import datasets, splits
+from pgeom.data import sources, splits
 
 SIZES = {
     "breast-cancer": (341, 114, 114),
@@ -19,13 +19,13 @@ SIZES = {
 
 @pytest.fixture(scope="module")
 def loaded():
-    return {name: datasets.load(name) for name in SIZES}
+    return {name: sources.load(name) for name in SIZES}
 
 
 def numbered(counts):
     """A dataset whose only feature is the index of the example, to follow where each one goes."""
     labels = np.repeat(np.arange(len(counts)), counts)
-    return datasets.from_arrays("numbered", np.arange(len(labels), dtype=float)[:, None], labels)
+    return sources.from_arrays("numbered", np.arange(len(labels), dtype=float)[:, None], labels)
 
 
 def whole(features, labels=None):
@@ -149,7 +149,7 @@ def test_what_members_share_is_standardised_anew_without_loss(offset):
     rng = np.random.default_rng(0)
     features = offset + rng.normal(size=(50, 3)) * [1e-3, 1.0, 1e3]
     features[rng.uniform(size=(50, 3)) < 0.1] = np.nan
-    dataset = datasets.from_arrays("offset", features, np.arange(50) % 2, missing=True)
+    dataset = sources.from_arrays("offset", features, np.arange(50) % 2, missing=True)
     done = splits.standardise(splits.split(dataset, seed=0))
     mean, scale = done.moments.relative_to(dataset.standardised.moments)
     shared = dataset.standardised.features[done.test.rows]

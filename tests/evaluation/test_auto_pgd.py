@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.evaluation import auto_pgd, metrics, perturbation
+from pgeom.evaluation import attacks, metrics
 
 N, D = 6, 5
 RADIUS = 0.02  # further on a label may be third, where the ratio is flat and signs are rounding
@@ -73,7 +73,7 @@ def test_it_is_the_published_algorithm(K, x64):
     plain, model, jacobian = network(K)
     rng = np.random.default_rng(5)
     x, labels = rng.uniform(0.05, 0.95, (N, D)), np.arange(N) % K
-    found = perturbation.apgd(KEY, model, jnp.asarray(x), jnp.asarray(labels), epsilon=RADIUS)
+    found = attacks.apgd(KEY, model, jnp.asarray(x), jnp.asarray(labels), epsilon=RADIUS)
     start = np.clip(x + RADIUS * np.asarray(jax.random.uniform(KEY, (N, D), float, -1, 1)), 0, 1)
     for one in range(N):
         best = attack_plainly(plain, jacobian, x[one], labels[one], start[one])
@@ -96,7 +96,7 @@ def attack_plainly(model, jacobian, x, label, start, epsilon=RADIUS):
 
 @pytest.mark.parametrize("change", ["MOMENTUM", "RHO"])
 def test_the_comparison_sees_another_constant(change, x64, monkeypatch):
-    monkeypatch.setattr(auto_pgd, change, 0.6)
+    monkeypatch.setattr(attacks, change, 0.6)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         test_it_is_the_published_algorithm(5, None)
 
@@ -105,20 +105,18 @@ def test_the_comparison_sees_another_constant(change, x64, monkeypatch):
 def test_dlr_is_positive_where_the_label_is_not_predicted(K):
     rng = np.random.default_rng(1)
     logits, labels = jnp.asarray(rng.normal(size=(60, K)), jnp.float32), jnp.arange(60) % K
-    ratio = perturbation.dlr(logits, labels)
+    ratio = attacks.dlr(logits, labels)
     np.testing.assert_array_equal(ratio > 0, jnp.argmax(logits, axis=1) != labels)
     expected = [
         plain_dlr(row, label) for row, label in zip(np.asarray(logits), labels, strict=True)
     ]
     np.testing.assert_allclose(ratio, expected, rtol=1e-5)
     if K > 2:
-        np.testing.assert_allclose(perturbation.dlr(1e4 * logits + 3, labels), ratio, rtol=1e-3)
+        np.testing.assert_allclose(attacks.dlr(1e4 * logits + 3, labels), ratio, rtol=1e-3)
 
 
 def test_dlr_and_its_slope_are_finite_where_logits_are_equal():
-    values, slopes = jax.vmap(jax.value_and_grad(lambda z: perturbation.dlr(z[None], LABEL)[0]))(
-        TIES
-    )
+    values, slopes = jax.vmap(jax.value_and_grad(lambda z: attacks.dlr(z[None], LABEL)[0]))(TIES)
     assert jnp.all(jnp.isfinite(values)) and jnp.all(jnp.isfinite(slopes))
 
 
@@ -128,7 +126,7 @@ TIES = jnp.array([[0.0, 0.0, 0.0, -1.0], [1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 0.0, 0
 
 def one_step_of_cross_entropy(model, x, labels, epsilon):
     """FGSM as it is usually written: where the loss saturates in float32, it does nothing."""
-    slope = jax.grad(lambda x: perturbation.attack_loss(model, x, labels))(x)
+    slope = jax.grad(lambda x: attacks.attack_loss(model, x, labels))(x)
     return jnp.clip(x + epsilon * jnp.sign(slope), 0, 1)
 
 
@@ -147,5 +145,5 @@ def test_a_model_whose_loss_saturates_does_not_look_robust(K):
     fooled = accuracy(one_step_of_cross_entropy(sure, x, labels, 0.1))
     honest = accuracy(one_step_of_cross_entropy(model, x, labels, 0.1))
     assert fooled > honest + 0.1, "the usual attack calls the sure model robust"
-    attacked = [accuracy(perturbation.apgd(KEY, f, x, labels, epsilon=0.1)) for f in (model, sure)]
+    attacked = [accuracy(attacks.apgd(KEY, f, x, labels, epsilon=0.1)) for f in (model, sure)]
     assert attacked[1] == pytest.approx(attacked[0], abs=0.02) and max(attacked) <= honest + 0.02

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.data import datasets
-from pgeom.evaluation import metrics, perturbation
+from pgeom.data import sources
+from pgeom.evaluation import attacks, metrics
 
 RADII = (0.0, 0.05, 0.1, 0.2)
 NAMES = ("fgsm", "pgd", "apgd")
@@ -17,7 +17,7 @@ KEY = jax.random.key(7)
 @pytest.fixture(scope="module")
 def digits():
     """Three hundred digits with pixels in [0, 1], and their labels."""
-    dataset = datasets.load("digits")
+    dataset = sources.load("digits")
     return jnp.asarray(dataset.features[:300], jnp.float32), jnp.asarray(dataset.labels[:300])
 
 
@@ -33,7 +33,7 @@ def model(digits):
         return jax.nn.relu(x @ weights[0]) @ weights[1]
 
     def step(_, weights):
-        slope = jax.grad(lambda w: perturbation.attack_loss(lambda x: logits(w, x), x, labels))
+        slope = jax.grad(lambda w: attacks.attack_loss(lambda x: logits(w, x), x, labels))
         return [w - 0.5 * g for w, g in zip(weights, slope(weights), strict=True)]
 
     weights = jax.jit(lambda w: jax.lax.fori_loop(0, 300, step, w))(weights)
@@ -52,8 +52,8 @@ def attacked(model, digits):
 
 def attack(name, model, x, labels, epsilon):
     if name != "fgsm":
-        return getattr(perturbation, name)(KEY, model, x, labels, epsilon=epsilon)
-    return perturbation.fgsm(model, x, labels, epsilon=epsilon)
+        return getattr(attacks, name)(KEY, model, x, labels, epsilon=epsilon)
+    return attacks.fgsm(model, x, labels, epsilon=epsilon)
 
 
 def accuracy(model, x, labels):
@@ -86,11 +86,11 @@ def test_projected_gradients_are_no_weaker_than_one_step(epsilon, attacked, mode
 def test_the_loss_rises_with_the_steps_of_the_attack(model, digits, monkeypatch):
     losses = []
     for steps in (0, 1, 5, 20):
-        monkeypatch.setattr(perturbation, "PGD_STEPS", steps)
+        monkeypatch.setattr(attacks, "PGD_STEPS", steps)
 
         def reached(epsilon):
             moved = attack("pgd", model, *digits, epsilon)
-            return perturbation.attack_loss(model, moved, digits[1])
+            return attacks.attack_loss(model, moved, digits[1])
 
         losses.append(jax.jit(jax.vmap(reached))(jnp.array(RADII[1:])))
     # on average over examples: a signed step may overshoot for one of them
@@ -123,11 +123,11 @@ def indifferent(x):
 def test_an_attack_starts_anywhere_in_its_ball():
     """Uniform on [−ε, ε]: of mean 0 and variance ε²/3, up to the ends, and of its key."""
     x, labels = jnp.full((300, 200), 0.5), jnp.arange(300) % 3
-    start = np.asarray(perturbation.pgd(KEY, indifferent, x, labels, epsilon=0.3) - x)
+    start = np.asarray(attacks.pgd(KEY, indifferent, x, labels, epsilon=0.3) - x)
     assert abs(start.mean()) < 4 * 0.3 / np.sqrt(3 * start.size)
     assert np.mean(start**2) == pytest.approx(0.3**2 / 3, rel=0.02)
     np.testing.assert_allclose([start.min(), start.max()], [-0.3, 0.3], atol=0.001)
-    other = perturbation.pgd(jax.random.key(8), indifferent, x, labels, epsilon=0.3)
+    other = attacks.pgd(jax.random.key(8), indifferent, x, labels, epsilon=0.3)
     assert not np.allclose(other - x, start)
 
 
@@ -136,9 +136,9 @@ def test_a_step_of_the_attack_is_an_eighth_of_the_radius(label, monkeypatch):
     """Twenty of them cross the ball, whose width is sixteen."""
     w = jnp.array([[1.0, -2.0], [0.5, 3.0], [-1.5, -1.0]])
     x, labels = jnp.full((50, 2), 0.5), jnp.full(50, label)
-    monkeypatch.setattr(perturbation, "PGD_STEPS", 1)
-    start = np.asarray(perturbation.pgd(KEY, indifferent, x, labels, epsilon=0.16), np.float64)
-    moved = np.asarray(perturbation.pgd(KEY, lambda x: x @ w.T, x, labels, epsilon=0.16))
+    monkeypatch.setattr(attacks, "PGD_STEPS", 1)
+    start = np.asarray(attacks.pgd(KEY, indifferent, x, labels, epsilon=0.16), np.float64)
+    moved = np.asarray(attacks.pgd(KEY, lambda x: x @ w.T, x, labels, epsilon=0.16))
     p = np.exp(start @ w.T) / np.sum(np.exp(start @ w.T), axis=1, keepdims=True)
     slope = (p - np.eye(3)[label]) @ w  # of cross-entropy
     expected = np.clip(start + 0.02 * np.sign(slope), 0.5 - 0.16, 0.5 + 0.16)
@@ -148,10 +148,10 @@ def test_a_step_of_the_attack_is_an_eighth_of_the_radius(label, monkeypatch):
 
 def test_gaussian_noise_has_its_deviation_and_is_clipped():
     x = jnp.full((200, 200), 0.5)
-    noise = np.asarray(perturbation.gaussian(KEY, x, sigma=0.1) - x)
+    noise = np.asarray(attacks.gaussian(KEY, x, sigma=0.1) - x)
     assert abs(noise.mean()) < 4 * 0.1 / 200
     assert noise.std() == pytest.approx(0.1, rel=4 / np.sqrt(2 * noise.size))
-    edge = perturbation.gaussian(KEY, jnp.zeros((200, 200)), sigma=0.2)
+    edge = attacks.gaussian(KEY, jnp.zeros((200, 200)), sigma=0.2)
     assert float(edge.min()) == 0 and float(edge.max()) <= 1
     assert float(jnp.mean((edge == 0).astype(float))) == pytest.approx(0.5, abs=0.01)
 
@@ -159,7 +159,7 @@ def test_gaussian_noise_has_its_deviation_and_is_clipped():
 @pytest.mark.parametrize("fraction", [0.0, 0.1, 1.0])
 def test_salt_and_pepper_changes_its_share_to_either_end(fraction):
     x = jnp.full((300, 300), 0.5)
-    moved = np.asarray(perturbation.salt_and_pepper(KEY, x, fraction=fraction))
+    moved = np.asarray(attacks.salt_and_pepper(KEY, x, fraction=fraction))
     tolerance = 4 * np.sqrt(0.25 / moved.size)
     assert np.mean(moved == 0) == pytest.approx(fraction / 2, abs=tolerance)
     assert np.mean(moved == 1) == pytest.approx(fraction / 2, abs=tolerance)
@@ -169,8 +169,8 @@ def test_salt_and_pepper_changes_its_share_to_either_end(fraction):
 def test_another_key_is_another_draw_and_the_same_key_is_the_same():
     x, other = jnp.full((4, 4), 0.5), jax.random.key(8)
     for draw in (
-        lambda key: perturbation.gaussian(key, x, sigma=0.1),
-        lambda key: perturbation.salt_and_pepper(key, x, fraction=0.5),
+        lambda key: attacks.gaussian(key, x, sigma=0.1),
+        lambda key: attacks.salt_and_pepper(key, x, fraction=0.5),
     ):
         assert jnp.array_equal(draw(KEY), draw(KEY))
         assert not jnp.array_equal(draw(KEY), draw(other))
@@ -185,11 +185,11 @@ def test_pgd_takes_twenty_steps_of_an_eighth_of_the_radius():
 
     x, labels, radius = jnp.linspace(0.1, 0.9, 24).reshape(12, 2), jnp.arange(12) % 3, 0.2
     moved = jnp.clip(x + radius * jax.random.uniform(KEY, x.shape, minval=-1.0), 0, 1)
-    slopes = jax.jit(jax.grad(lambda moved: perturbation.attack_loss(model, moved, labels)))
+    slopes = jax.jit(jax.grad(lambda moved: attacks.attack_loss(model, moved, labels)))
     for _ in range(20):
         moved = moved + radius / 8 * jnp.sign(slopes(moved))
         moved = jnp.clip(jnp.clip(moved, x - radius, x + radius), 0, 1)
-    actual = jax.jit(lambda x: perturbation.pgd(KEY, model, x, labels, epsilon=radius))(x)
+    actual = jax.jit(lambda x: attacks.pgd(KEY, model, x, labels, epsilon=radius))(x)
     np.testing.assert_allclose(actual, moved, atol=1e-5)
     assert (
         0 < np.mean(np.abs(actual - x) < 0.99 * radius) < 1

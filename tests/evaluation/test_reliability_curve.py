@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
 
+from pgeom.evaluation.calibration import consistency_band, reliability_curve
 from pgeom.evaluation.isotonic import isotonic
-from pgeom.evaluation.reliability_curve import consistency_band, reliability_curve
 
 
 def draw(seed, n=90, K=3):

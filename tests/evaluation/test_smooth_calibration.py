@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from pgeom.evaluation import metrics, smooth_calibration
+from pgeom.evaluation import metrics
 
 smooth_ece = jax.jit(metrics.smooth_ece)
 CELLS = 4_000
@@ -59,9 +59,9 @@ def test_one_confidence_has_its_gap():
 def test_a_mass_is_shared_so_that_its_mean_place_stays():
     """Half a cell off would change the error by less than the reference can tell."""
     place = np.array([0.1, 0.4567, 0.9], np.float32)
-    centres = (np.arange(smooth_calibration.GRID) + 0.5) / smooth_calibration.GRID
+    centres = (np.arange(metrics.GRID) + 0.5) / metrics.GRID
     for one in place:
-        masses = smooth_calibration._on_grid(jnp.asarray([one]), jnp.asarray([2.0]))
+        masses = metrics._on_grid(jnp.asarray([one]), jnp.asarray([2.0]))
         assert np.sum(masses) == pytest.approx(2.0, rel=1e-6) and np.sum(masses != 0) <= 2
         assert centres @ np.asarray(masses, float) == pytest.approx(2 * one, abs=1e-6)
 

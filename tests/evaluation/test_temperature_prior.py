@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pgeom import temperature
 from pgeom.evaluation import calibration, metrics
-from pgeom.geometry import scaling
 from tests.evaluation.test_calibration import draw, fit_temperature, fit_with_prior, reference_log_t
 
 
@@ -77,7 +77,9 @@ def test_examples_with_equal_logits_do_not_take_the_prior_away():
 
 def weighted(logits, labels, weights, **options):
     arrays = (jnp.asarray(logits), jnp.asarray(labels))
-    return scaling.fit_temperature(*arrays, weights=jnp.asarray(weights, jnp.float32), **options)
+    return temperature.fit_temperature(
+        *arrays, weights=jnp.asarray(weights, jnp.float32), **options
+    )
 
 
 def test_weights_are_repetitions():

@@ -28,8 +28,8 @@ from experiments.speed.parts import PARTS
 from experiments.tables.grid import to_markdown
 from pgeom.data import images
 from pgeom.frontend.errors import UsageError
-from pgeom.losses import candidates, catalogue, constants
-from pgeom.models.mlp import MLP
+from pgeom.losses import candidates, catalogue
+from pgeom.models.model import MLP
 from pgeom.types import Annealing, ClassStats
 
 TINY = {"seeds": 2, "epochs": 4, "losses": ("ce", "hpg")}
@@ -86,7 +86,7 @@ def test_the_losses_in_pytorch_are_the_catalogue_s():
     matrix = torch.as_tensor(np.array(candidates.capm_generator(stats).A))
     F = candidates.hpg_generator(10)
     ridges = tuple(torch.as_tensor(np.array(part)) for part in (F.lam, F.a, F.rho, F.w, F.b))
-    context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), constants.MARGIN, 0.1)
+    context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), catalogue.MARGIN, 0.1)
     annealing = Annealing(np.float32(50), np.float32(0.2), np.float32(100))
     for name, loss in LOSSES.items():
         found = loss(torch.as_tensor(logits), torch.as_tensor(labels).long(), context)

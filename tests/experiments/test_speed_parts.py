@@ -12,7 +12,7 @@ from experiments.engine import devices
 from experiments.speed import estimator, jax_contenders, prepare, scale, scale_model, this_machine
 from experiments.speed.job import read
 from experiments.speed.scale_model import HostLoop, Part
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.data.dataset import from_arrays
 
 
@@ -95,7 +95,7 @@ def test_both_estimators_train_equally_long():
 
 @pytest.fixture
 def one_dataset(monkeypatch):
-    monkeypatch.setattr(datasets, "PAPER", ("breast-cancer",))
+    monkeypatch.setattr(sources, "PAPER", ("breast-cancer",))
 
 
 def test_the_parts_of_a_job_are_measured(one_dataset):

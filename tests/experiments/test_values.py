@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from experiments import noise
 from experiments.engine.options import Options
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.frontend import figure_style
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec, from_logits
@@ -57,7 +57,7 @@ def blobs():
     rng = np.random.default_rng(0)
     labels = np.arange(150) % 3
     features = rng.normal(size=(150, 4)) + 3 * np.eye(3, 4)[labels]
-    return datasets.from_arrays("blobs", features, labels, "clean symmetric-20")
+    return sources.from_arrays("blobs", features, labels, "clean symmetric-20")
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def values(monkeypatch):
     """One value each: nothing else in the project knows of them."""
     toy = LossSpec("toy", LABEL, "Toys", from_logits(hinge), {"margin": 1.0}, candidate=True)
     monkeypatch.setitem(catalogue.GENERAL, "toy", toy)
-    monkeypatch.setitem(datasets.BUILT_IN, "blobs", blobs)
+    monkeypatch.setitem(sources.BUILT_IN, "blobs", blobs)
     monkeypatch.setitem(architectures.ARCHITECTURES, "toy", lambda shape, K: Linear(*shape, K))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import pgeom
-from pgeom import edge
+from pgeom import checks
 from tests.fuzz import arrays
 
 RANGES = {
@@ -46,7 +46,7 @@ def inputs(draw, kinds=KINDS):
 def check(drawn) -> None:
     """See the module."""
     p, z, pairs, levels = drawn
-    edge.probabilities("probabilities", p.vectors)  # what the metrics would refuse
+    checks.probabilities("probabilities", p.vectors)  # what the metrics would refuse
     with jax.enable_x64(p.dtype == "float64"):
         values = _program()(jnp.asarray(p.vectors), jnp.asarray(z.vectors), jnp.asarray(p.labels))
     slack = 8 * float(jnp.finfo(p.vectors.dtype).eps)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom.geometry import generators
+from pgeom import generators
 from tests.geometry import reference
 from tests.geometry.reference import Reference, weighted
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pgeom
-from pgeom.geometry.simplex import tangent_basis
+from pgeom.simplex import tangent_basis
 from proofs_numeric import checker
 
 ROUNDING = 1e-7  # of curvature, relative to its size

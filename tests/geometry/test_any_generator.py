@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry import any_generator
+from pgeom import scores
 from tests.geometry import exact_scores
 from tests.geometry.battery import CASES
 from tests.geometry.reference import mp
@@ -228,9 +228,9 @@ def test_a_batch_in_chunks_has_the_values_of_one_that_is_not(monkeypatch):
     p[3] = [1 - 2e-5, 1e-5, 1e-5]
     labels = jnp.asarray(np.arange(20) % 3)
 
-    def scores():  # of another function each time, for which nothing has been traced
+    def values():  # of another function each time, for which nothing has been traced
         return pgeom.bregman_score(lambda p: jnp.sum(p**3))(p, labels)
 
-    whole = scores()
-    monkeypatch.setattr(any_generator, "AT_ONCE", 4 * 3 * any_generator.NODES[4])
-    np.testing.assert_allclose(scores(), whole, rtol=1e-6)
+    whole = values()
+    monkeypatch.setattr(scores, "AT_ONCE", 4 * 3 * scores.NODES[4])
+    np.testing.assert_allclose(values(), whole, rtol=1e-6)

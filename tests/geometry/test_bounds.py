@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry import bounds, curvature
-from pgeom.geometry.closed_forms import as_pytree
-from pgeom.geometry.generators import hyperbolic, quadratic
+from pgeom.diagnosis import bounds, curvature
+from pgeom.generators import as_pytree, hyperbolic, quadratic
 
 
 def every_pair(F, K):

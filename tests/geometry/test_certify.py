@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry.certificates import certify_range
-from pgeom.geometry.certificates.disproofs import rational_point
-from pgeom.geometry.simplex import tangent_basis
+from pgeom.certificates import certify_range
+from pgeom.certificates.disproofs import rational_point
 from pgeom.losses.candidates import hpg_generator
+from pgeom.simplex import tangent_basis
 from proofs_numeric import checker
 from tests.geometry.certified import CONVEX, OTHERS
 
@@ -125,7 +125,7 @@ def test_a_lower_value_on_the_boundary_is_not_convex():
 
 
 def test_without_python_flint_one_line_says_what_to_install(monkeypatch):
-    for name in [n for n in sys.modules if n.startswith("pgeom.geometry.certificates.")]:
+    for name in [n for n in sys.modules if n.startswith("pgeom.certificates.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "flint", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'pgeom\[certify\]'"):

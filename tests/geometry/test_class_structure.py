@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.geometry import class_structure as cs
+from pgeom.paper import class_structure as cs
 
 CONSTANTS = {"lam": 1.0, "gamma": 0.7, "delta": 0.2, "mean_curvature": 2.0}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry.generators import Quadratic
+from pgeom.generators import Quadratic
 
 INDEFINITE = jnp.diag(jnp.array([1.0, 1.0, -0.9]))
 

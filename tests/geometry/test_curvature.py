@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry import curvature, simplex
-from pgeom.geometry.curvature import envelope, match_curvature, mean_curvature
-from pgeom.geometry.generators import hyperbolic, quadratic
+from pgeom import simplex
+from pgeom.diagnosis import curvature
+from pgeom.diagnosis.curvature import envelope, match_curvature, mean_curvature
+from pgeom.generators import hyperbolic, quadratic
 
 KEY = jax.random.key(0)
 

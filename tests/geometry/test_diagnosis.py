@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry import findings
-from pgeom.geometry.envelopes import known_envelope
-from pgeom.geometry.generators import Quadratic
-from pgeom.geometry.structured import hyperbolic
+from pgeom.diagnosis import search
+from pgeom.diagnosis.envelopes import known_envelope
+from pgeom.generators import Quadratic, hyperbolic
 
 G = pgeom.generators
 DRAW = np.random.default_rng(0)
@@ -130,7 +129,7 @@ def test_the_verdict_is_the_truth(diagnosed):
 def test_a_glance_sees_the_convexity_that_the_whole_search_sees(diagnosed):
     """Of these functions; but it may miss a dent, and see no kinks."""
     _, F, truth, actual = diagnosed
-    at_vertices, verdict = findings.glance_at_convexity(lambda p: F(p), 3)
+    at_vertices, verdict = search.glance_at_convexity(lambda p: F(p), 3)
     assert at_vertices == actual.finite_at_vertices
     assert (verdict.convex, verdict.strictly_convex) == (truth.convex, truth.strictly)
     assert (verdict.witness is None) == (actual.witness is None)
@@ -233,7 +232,7 @@ def test_dents_are_found(K, width, least):
 
 def test_one_search_serves_every_view(monkeypatch):
     searches = []
-    monkeypatch.setattr(findings, "survey", lambda *a, **k: searches.append(a) or surveyed(*a, **k))
+    monkeypatch.setattr(search, "survey", lambda *a, **k: searches.append(a) or surveyed(*a, **k))
     F = lambda p: jnp.sum(p**2) + p[0] ** 4  # noqa: E731
     for view in (
         pgeom.diagnose,
@@ -248,7 +247,7 @@ def test_one_search_serves_every_view(monkeypatch):
     assert len(searches) == 2
 
 
-surveyed = findings.survey
+surveyed = search.survey
 
 
 @pytest.mark.parametrize("K", [40, 300])

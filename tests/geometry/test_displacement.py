@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.geometry.bounds import hessian_lipschitz
-from pgeom.geometry.curvature import envelope
-from pgeom.geometry.displacement import (
+from pgeom.diagnosis.bounds import hessian_lipschitz
+from pgeom.diagnosis.curvature import envelope
+from pgeom.generators import hyperbolic, quadratic
+from pgeom.paper.displacement import (
     Penalty,
     displacement_bounds,
     minimise,
@@ -17,7 +18,6 @@ from pgeom.geometry.displacement import (
     project_cone,
     safe_step,
 )
-from pgeom.geometry.generators import hyperbolic, quadratic
 
 pytestmark = pytest.mark.usefixtures("x64")
 

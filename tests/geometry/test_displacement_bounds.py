@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.geometry.curvature import Envelope, envelope
-from pgeom.geometry.displacement import Penalty, displacement_bounds, minimise, safe_step
-from pgeom.geometry.generators import quadratic
+from pgeom.diagnosis.curvature import Envelope, envelope
+from pgeom.generators import quadratic
+from pgeom.paper.displacement import Penalty, displacement_bounds, minimise, safe_step
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry import accelerated, few_classes
-from pgeom.geometry.curvature_limits import curvature_limits
-from pgeom.geometry.thresholds import Maximum
+from pgeom.links import descent
+from pgeom.links.descent import curvature_limits
+from pgeom.links.threshold import Maximum
 from tests.geometry import active_set
 from tests.geometry.test_links import draw_matrix, draw_ridges, true_gap
 
@@ -68,10 +68,10 @@ def search(A, z, judge=None):
 
     def solve(slopes, z) -> Maximum:
         calls.append(z.shape)
-        start = few_classes.Start(jnp.full_like(z, 1 / len(z)), z[:1] != z[:1], jnp.zeros((), int))
-        return accelerated._ascend(slopes, z, start, m, M)
+        start = descent.Start(jnp.full_like(z, 1 / len(z)), z[:1] != z[:1], jnp.zeros((), int))
+        return descent._ascend(slopes, z, start, m, M)
 
-    start = few_classes.search(F, z, solve=solve, judge=judge or accelerated.judge(F, z, M))
+    start = descent.search(F, z, solve=solve, judge=judge or descent.judge(F, z, M))
     assert calls == [(17, 1)]  # traced once, with no array of K × K
     return np.asarray(start.p[:, 0]), bool(start.settled[0, 0])
 
@@ -100,6 +100,6 @@ def test_a_large_support_is_left_to_all_classes():
 
 def test_only_dense_generators_of_many_classes_are_searched():
     dense = G.quadratic(np.eye(3))
-    assert few_classes.are_enough(dense, 256) and not few_classes.are_enough(dense, 255)
-    assert not few_classes.are_enough(G.squared_norm, 10_000)
-    assert few_classes.are_enough(0.5 * dense + G.squared_norm, 300)
+    assert descent.are_enough(dense, 256) and not descent.are_enough(dense, 255)
+    assert not descent.are_enough(G.squared_norm, 10_000)
+    assert descent.are_enough(0.5 * dense + G.squared_norm, 300)

@@ -7,8 +7,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from pgeom import bregman_score, on_logits
-from pgeom.geometry.closed_forms import Combination
-from pgeom.geometry.generators import hyperbolic, quadratic, rescale, shannon, tsallis
+from pgeom.generators import Combination, hyperbolic, quadratic, rescale, shannon, tsallis
 
 
 def test_autodiff_equals_the_closed_forms(case, points, x64):

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.geometry.findings import find
-from pgeom.geometry.segments import scan
+from pgeom.diagnosis.search import find, scan
 
 
 @pytest.mark.parametrize("sharpness", [0.01, -0.01])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry import implicit
+from pgeom.links import implicit
 
 G = pgeom.generators
 UNITS = [1e-12, 1e-5, 1e-3, 1e5, 1e12]

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.geometry import margin
+from pgeom.paper import margin
 
 CONSTANTS = {"tau": 0.15, "kappa": 0.2, "nu": 0.3}
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry import generators
+from pgeom import generators
 
 DRAWS = 12  # of each family: over 200 generators in all
 A_LITTLE = 0.05  # its curvature is 0.1: at a distance of 1e-5, 5e-12 of risk, far above rounding

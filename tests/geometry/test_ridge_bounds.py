@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pgeom.geometry import bounds
-from pgeom.geometry.generators import combine, hyperbolic, quadratic
+from pgeom.diagnosis import bounds
+from pgeom.generators import combine, hyperbolic, quadratic
 
 W = np.array([[0.6, -0.5, 0.2], [-0.3, 0.8, 0.1]])
 RIDGES = {"lam": 0.4, "a": np.array([0.7, 1.1]), "rho": np.array([0.25, 0.5]), "scale": 1.5}

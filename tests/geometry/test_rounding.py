@@ -8,7 +8,7 @@ every pair at least .05 apart, which is ε · .05²/2 > 16 · 2⁻⁵², or ε >
 import jax.numpy as jnp
 import pytest
 
-from pgeom.geometry.findings import find
+from pgeom.diagnosis.search import find
 
 
 @pytest.mark.parametrize(("epsilon", "strictly_convex"), [(3.5e-12, True), (2e-12, None)])

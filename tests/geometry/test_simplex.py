@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.geometry import simplex
+from pgeom import simplex
 
 
 def test_vertices_and_displacements_are_exact_next_to_a_vertex():

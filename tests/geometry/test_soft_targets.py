@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry import any_generator
+from pgeom import scores
 
 G = pgeom.generators
 A = np.array([[2.0, 0.5, 0.3], [0.5, 1.5, 0.2], [0.3, 0.2, 1.0]])
@@ -166,7 +166,7 @@ def test_a_target_below_the_smallest_normal_number_counts_as_zero(small):
     def count_nonzero(p):  # by their bits, whatever the processor makes of them
         return jnp.sum(jax.lax.bitcast_convert_type(p, jnp.int32) != 0).astype(p.dtype)
 
-    assert any_generator.values_at(count_nonzero, eta[None]) == 2
+    assert scores.values_at(count_nonzero, eta[None]) == 2
 
 
 def test_rounding_next_to_a_vertex_makes_no_score_negative(x64):

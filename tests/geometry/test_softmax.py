@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry.softmax import cross_entropy, log_odds_against, log_softmax, softmax
+from pgeom.simplex import log_odds_against, log_softmax, softmax, softmax_cross_entropy
 
 
 def test_softmax_and_its_logarithm_keep_their_digits_next_to_a_vertex():
@@ -25,7 +25,7 @@ def test_softmax_and_its_logarithm_keep_their_digits_next_to_a_vertex():
 
 def test_a_logit_of_minus_infinity_rules_its_class_out():
     z = jnp.array([0.5, -jnp.inf, -1.0])
-    both = jax.jit(jax.value_and_grad(cross_entropy))
+    both = jax.jit(jax.value_and_grad(softmax_cross_entropy))
     value, slope = both(z, 0)
     allowed = jnp.array([0.5, -1.0])
     np.testing.assert_allclose(value, jax.nn.logsumexp(allowed) - 0.5, rtol=1e-6)
@@ -43,11 +43,11 @@ def test_log_odds_are_exact_at_both_ends():
 def test_what_all_logits_have_in_common_costs_no_digits(x64):
     for z in ([-1.0, 0.0, 0.0], [0.25, -3.0, 2.0], [1.5, -40.0, -41.0]):
         z = np.array(z)
-        expected = [cross_entropy(jnp.asarray(z), label) for label in range(3)]
+        expected = [softmax_cross_entropy(jnp.asarray(z), label) for label in range(3)]
         for shift in (512.0, -1e4, 2.0**40):
             shifted = z + shift
             assert np.array_equal(shifted - shift, z)  # the logits themselves lose nothing
-            actual = [cross_entropy(jnp.asarray(shifted), label) for label in range(3)]
+            actual = [softmax_cross_entropy(jnp.asarray(shifted), label) for label in range(3)]
             np.testing.assert_allclose(actual, expected, rtol=1e-15)
 
 

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.geometry.certificates.arithmetics import values
-from pgeom.geometry.certificates.reader import read
-from pgeom.geometry.certificates.rewriting import rewrite
+from pgeom.certificates.arithmetics import values
+from pgeom.certificates.reader import read
+from pgeom.certificates.rewriting import rewrite
 from pgeom.losses.candidates import hpg_generator
 from tests.geometry.certified import CONVEX, OTHERS
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.losses import tempered
-from pgeom.losses.tempered import log_tempered_softmax, normaliser
+from pgeom.losses import noise_robust
+from pgeom.losses.noise_robust import log_tempered_softmax, normaliser
 
 TEMPERATURES = [(0.8, 1.2), (0.5, 4.0), (0.9, 1.05), (1.0, 1.5), (0.7, 1.3), (0.5, 0.8)]
 
@@ -70,8 +70,8 @@ def count_steps(z, t, monkeypatch):
         steps, lam, change = loop(unconverged, newton, start)
         return steps, steps.astype(lam.dtype), change  # the count in place of λ
 
-    plain = inspect.unwrap(tempered._normaliser_below)  # neither reads nor fills a cache
-    monkeypatch.setattr(tempered, "_normaliser_below", plain)
+    plain = inspect.unwrap(noise_robust._normaliser_below)  # neither reads nor fills a cache
+    monkeypatch.setattr(noise_robust, "_normaliser_below", plain)
     monkeypatch.setattr(jax.lax, "while_loop", counting)
     return np.asarray(jax.jit(jax.vmap(lambda z: normaliser(z, t)))(z))
 

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.geometry import curvature, simplex
+from pgeom import simplex
+from pgeom.diagnosis import curvature
 from pgeom.losses import candidates, catalogue
 from pgeom.types import Annealing, ClassStats
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pgeom
+from pgeom.diagnosis import search
 from pgeom.frontend.errors import UsageError
-from pgeom.geometry import findings
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.own import (
     generator_loss,
@@ -167,7 +167,7 @@ def test_only_convexity_is_looked_at_before_training(monkeypatch):
         raise AssertionError("nobody asked for it")
 
     for name in ("survey", "_kinks", "_envelope"):
-        monkeypatch.setattr(findings, name, not_yet)
+        monkeypatch.setattr(search, name, not_yet)
     assert make_loss(lambda p: jnp.sum(p**4), 10).name == "<lambda>"
     with pytest.raises(UsageError, match="F is not convex"):
         require_convex(lambda p: -jnp.sum(p**4), 10, "F")
@@ -178,7 +178,7 @@ def test_a_generator_that_was_diagnosed_is_not_looked_at_again(monkeypatch):
         return jnp.sum(p**4)
 
     assert pgeom.diagnose(F, 4).strictly_convex
-    monkeypatch.setattr(findings, "_search", None)
+    monkeypatch.setattr(search, "_search", None)
     assert require_convex(F, 4, "F").strictly_convex
 
 

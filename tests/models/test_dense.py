@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.models.dense import columns_times, rows_times
+from pgeom.models.model import columns_times, rows_times
 
 
 def by_hand(x, kernel, bias):

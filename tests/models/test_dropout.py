@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.models.dropout import draw_masks, dropped_values, kept_scale, random_bits
+from pgeom.models.model import draw_masks, dropped_values, kept_scale, random_bits
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from pgeom.models.linear import Linear
+from pgeom.models.model import Linear
 
 
 def test_logits_are_affine():

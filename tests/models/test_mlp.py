@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from pgeom.models.mlp import MLP
+from pgeom.models.model import MLP
 
 
 def parts(model, vector):

@@ -6,9 +6,9 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from pgeom.geometry import bounds, curvature, displacement, margin
-from pgeom.geometry.bregman import bregman_divergence, bregman_score
-from pgeom.losses.proper import on_logits
+from pgeom.diagnosis import bounds, curvature
+from pgeom.paper import displacement, margin
+from pgeom.scores import bregman_divergence, bregman_score, on_logits
 from proofs_numeric import curvature as curvature_claim, improper
 from tests.proofs_numeric.step_mutations import STEP_MUTATIONS
 

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom.geometry import bounds, curvature, displacement
+from pgeom.diagnosis import bounds, curvature
+from pgeom.paper import displacement
 from proofs_numeric import (
     curvature as curvature_claim,
     exact_range,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry.certificates import certify_range
+from pgeom.certificates import certify_range
 from proofs_numeric import checker
 from tests.geometry.certified import CONVEX, OTHERS
 from tests.test_house import ROOT

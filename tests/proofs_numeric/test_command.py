@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 from pgeom.frontend import command_line
-from pgeom.geometry.bregman import bregman_divergence
+from pgeom.scores import bregman_divergence
 from proofs_numeric import __main__ as entry, runner, user_generator
 from proofs_numeric.check import upper_bound
 from proofs_numeric.check_table import rows

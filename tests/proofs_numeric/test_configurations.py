@@ -5,19 +5,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.data import datasets
-from pgeom.losses import candidates, proper
+from pgeom.data import sources
+from pgeom.losses import candidates
 from pgeom.losses.catalogue import LOSSES
+from pgeom.paper import objectives
 from pgeom.types import Annealing, ClassStats
 from proofs_numeric import configurations, experiment_metrics, instances
 
 
 def test_every_dataset_and_seed_has_its_metric():
     classes = experiment_metrics.dataset_classes()
-    assert set(classes) == set(datasets.PAPER)
+    assert set(classes) == set(sources.PAPER)
     names = [name for K in set(classes.values()) for name in configurations.quadratics(K).names]
     for dataset in classes:
-        for regime in datasets.load(dataset).regimes:
+        for regime in sources.load(dataset).regimes:
             assert sum(f"CAPM {dataset} {regime} " in name for name in names) == 5
 
 
@@ -28,7 +29,7 @@ def test_the_metric_is_the_catalogues():
         stats = ClassStats(jnp.arange(1.0, 5.0), jnp.asarray(rng.normal(size=(4, 6)), jnp.float32))
         A = experiment_metrics._matrix(stats)
         z, labels = jnp.asarray(rng.normal(size=(4, 4)), jnp.float32), jnp.arange(4)
-        ours = proper.capm(A)(z, labels)
+        ours = objectives.capm(A)(z, labels)
         theirs = LOSSES["capm"].build(stats)(z, labels, Annealing(0, 0.2, 10.0))
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
@@ -39,7 +40,7 @@ def test_the_penalty_is_the_catalogues():
         stats = ClassStats(jnp.ones(3), jnp.asarray(rng.normal(size=(3, 2)), jnp.float32))
         z, labels = jnp.asarray(rng.normal(size=(3, 3)), jnp.float32), jnp.arange(3)
         F, constants = candidates.hpg_generator(3), configurations.EXPERIMENT._asdict()
-        ours = proper.apms(F, **constants, beta0=0.2, horizon=10)(z, labels, 3)
+        ours = objectives.apms(F, **constants, beta0=0.2, horizon=10)(z, labels, 3)
         theirs = LOSSES["apms"].build(stats)(z, labels, Annealing(3, 0.2, 10))
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgeom.geometry import bounds
+from pgeom.diagnosis import bounds
 from proofs_numeric import every_class_count
 from proofs_numeric.intervals import Interval, maximum, minimum, square, square_root, variable
 

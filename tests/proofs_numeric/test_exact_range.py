@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgeom.geometry.bregman import bregman_score
+from pgeom.scores import bregman_score
 from proofs_numeric import exact_range, instances
 
 

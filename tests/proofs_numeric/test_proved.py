@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.geometry import margin
-from pgeom.losses.constants import MARGIN
+from pgeom.losses.catalogue import MARGIN
+from pgeom.paper import margin
 from proofs_numeric import certified_ranges, checker, exact_range, instances, proved
 
 

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 
 from pgeom.losses import catalogue
-from pgeom.models.mlp import MLP
+from pgeom.models.model import MLP
 from pgeom.training import early_stopping, settings
-from pgeom.training.member import Member
-from pgeom.training.placement import Setup, Sizes, Task, share_features
+from pgeom.training.program import Member
 from pgeom.training.settings import Optimiser
-from pgeom.training.trainer import compile_programs, train
+from pgeom.training.trainer import Setup, Sizes, Task, compile_programs, share_features, train
 from pgeom.types import ClassStats
 
 MODEL = MLP(inputs=6, classes=3)

@@ -8,9 +8,9 @@ import pytest
 from pgeom.losses import catalogue
 from pgeom.models.cnn import CNN
 from pgeom.models.flax_module import FlaxModel
-from pgeom.models.mlp import MLP
-from pgeom.training import batches
-from pgeom.training.gradient import batch_gradient
+from pgeom.models.model import MLP
+from pgeom.training import program
+from pgeom.training.program import batch_gradient
 from pgeom.types import Annealing
 from tests.models.modules import Net
 from tests.training.conftest import FEATURES, LOSSES, MODEL, make_task
@@ -22,35 +22,35 @@ IMAGES = CNN((28, 28), 10)
     ("rows", "part"), [(256, 64), (128, 64), (512, 64), (64, 64), (50, 50), (250, 50), (360, 60)]
 )
 def test_a_convolutional_network_is_trained_in_parts_that_fit_the_caches(rows, part):
-    assert batches.part_rows(IMAGES, rows) == part
-    assert part * IMAGES.activations <= batches.CACHED
+    assert program.part_rows(IMAGES, rows) == part
+    assert part * IMAGES.activations <= program.CACHED
 
 
 def test_a_batch_stays_whole_where_no_part_of_it_would_do():
-    assert batches.part_rows(IMAGES, 257) == 257  # a prime
-    assert batches.part_rows(IMAGES, 3 * 97) == 3 * 97  # thirds are too large, and 3 too small
-    assert batches.part_rows(IMAGES, 2 * 61) == 61
-    assert batches.part_rows(MLP(64, 10), 512) == 512  # it fits as it is
-    assert batches.part_rows(MLP(784, 10, hidden=4096), 512) == 512  # its gradients are large
+    assert program.part_rows(IMAGES, 257) == 257  # a prime
+    assert program.part_rows(IMAGES, 3 * 97) == 3 * 97  # thirds are too large, and 3 too small
+    assert program.part_rows(IMAGES, 2 * 61) == 61
+    assert program.part_rows(MLP(64, 10), 512) == 512  # it fits as it is
+    assert program.part_rows(MLP(784, 10, hidden=4096), 512) == 512  # its gradients are large
     huge = CNN((2000, 2000), 2)
-    assert batches.part_rows(huge, 64) == 64  # one image is more than fits
+    assert program.part_rows(huge, 64) == 64  # one image is more than fits
 
 
 def test_a_module_of_a_user_sees_whole_batches():
     model = FlaxModel(Net(3), (2**20,), 3)
-    assert batches.CACHED // model.activations < 8
-    assert batches.part_rows(model, 8) == 8
+    assert program.CACHED // model.activations < 8
+    assert program.part_rows(model, 8) == 8
 
 
 def test_parts_are_the_rows_of_a_batch_in_order():
-    batch = batches.Batch(
+    batch = program.Batch(
         rows=jnp.arange(12),
         y=jnp.arange(12) % 3,
         masks=(jnp.arange(24).reshape(12, 2),),
         size=jnp.asarray(7),
         shares=jnp.ones((12, 1)),
     )
-    parts = batches.cut_parts(batch, 4)
+    parts = program.cut_parts(batch, 4)
     assert parts.size.tolist() == [4, 3, 0]
     np.testing.assert_array_equal(parts.rows, np.arange(12).reshape(3, 4))
     np.testing.assert_array_equal(parts.masks[0][1], np.arange(8, 16).reshape(4, 2))
@@ -60,11 +60,11 @@ def test_parts_are_the_rows_of_a_batch_in_order():
 @pytest.mark.parametrize("cheap", [0.0, 1.0], ids=["without padding", "with padding"])
 @pytest.mark.parametrize("loss", range(len(LOSSES)))
 def test_gradients_of_parts_add_up_to_that_of_the_batch(loss, cheap, monkeypatch):
-    monkeypatch.setattr(batches, "CHEAP_PADDING", cheap)
+    monkeypatch.setattr(program, "CHEAP_PADDING", cheap)
     task = make_task(0)
     member = jax.tree.map(jnp.asarray, task.member)
     key = jax.random.wrap_key_data(member.dropout)
-    stacked = batches.cut_batches(member, jnp.asarray(task.order(1)), MODEL.masks(key, 40), 24)
+    stacked = program.cut_batches(member, jnp.asarray(task.order(1)), MODEL.masks(key, 40), 24)
     specs = [catalogue.LOSSES[name] for name in LOSSES]
     annealing = Annealing(jnp.asarray(2), member.beta0, member.horizon)
 

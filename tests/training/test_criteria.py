@@ -7,7 +7,7 @@ import pytest
 
 from pgeom.evaluation import calibration, metrics
 from pgeom.training import early_stopping
-from pgeom.training.criteria import CRITERIA, Validation
+from pgeom.training.early_stopping import CRITERIA, Validation
 from pgeom.training.settings import STOP_ON
 from tests.training.conftest import EPOCHS, MODEL, inputs_of, make_programs, make_task, trained
 from tests.training.test_trainer import reference_run

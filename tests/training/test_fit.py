@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from pgeom.losses import catalogue
-from pgeom.models.linear import Linear
+from pgeom.models.model import Linear
 from pgeom.training import fit as fitting
 from pgeom.training.fit import Examples, fit, merge_equal
 from pgeom.training.settings import NEVER, Training

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom.training import member as members
+from pgeom.training import program as members
 from tests.training.conftest import FEATURES, MODEL, inputs_of, make_task
 
 

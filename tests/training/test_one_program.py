@@ -4,7 +4,7 @@ import chex
 import jax
 import pytest
 
-from pgeom.training import early_stopping, epoch
+from pgeom.training import early_stopping, program
 from pgeom.training.trainer import compile_programs
 from tests.training.conftest import make_programs, make_task, trained
 
@@ -20,12 +20,12 @@ OTHERS = [
 @pytest.fixture
 def one_trace(monkeypatch):
     """The epoch may be traced once; chex raises at the second time."""
-    member_epoch = epoch.member_epoch
+    member_epoch = program.member_epoch
 
     def counted(*arguments):
         return chex.assert_max_traces(member_epoch(*arguments), n=1)
 
-    monkeypatch.setattr(epoch, "member_epoch", counted)
+    monkeypatch.setattr(program, "member_epoch", counted)
     chex.clear_trace_counter()
     compile_programs.cache_clear()
     yield

@@ -9,7 +9,7 @@ import pytest
 
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec
-from pgeom.training import batches, early_stopping, placement
+from pgeom.training import early_stopping, program, trainer
 from pgeom.types import Annealing
 from tests.training.conftest import (
     BATCH,
@@ -86,8 +86,8 @@ def test_batches_that_divide_the_examples_or_hold_them_all(batch):
 
 
 def test_padding_that_is_trained_on_changes_nothing(monkeypatch):
-    monkeypatch.setattr(batches, "CHEAP_PADDING", 1.0)
-    assert batches.last_rows(40, 24) == 24
+    monkeypatch.setattr(program, "CHEAP_PADDING", 1.0)
+    assert program.last_rows(40, 24) == 24
     task = make_task(3, wanted=[True])
     curve, _ = reference_run(task, "ce", 2, 24)
     one = trained(make_programs(("ce",), devices=1, batch=24), [task], epochs=2)[0]
@@ -96,7 +96,7 @@ def test_padding_that_is_trained_on_changes_nothing(monkeypatch):
 
 @pytest.mark.parametrize("batch", [16, 24])
 def test_batches_in_parts_give_the_same_run(batch, monkeypatch):
-    monkeypatch.setattr(placement, "part_rows", lambda model, rows: rows // 4)
+    monkeypatch.setattr(trainer, "part_rows", lambda model, rows: rows // 4)
     task = make_task(3, wanted=[True])
     curve, history = reference_run(task, "gce", 2, batch)
     one = trained(make_programs(("gce",), devices=1, batch=batch), [task], epochs=2)[0]

@@ -7,17 +7,17 @@ import pytest
 
 from experiments.engine.cells import prepare
 from experiments.engine.study import Cell, Study
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.data.regimes import Regime
-from pgeom.geometry.class_structure import class_stats
 from pgeom.losses.catalogue import LOSSES
-from pgeom.models.mlp import MLP
+from pgeom.models.model import MLP
+from pgeom.paper.class_structure import class_stats
 
-ALL = [(name, regime) for name in datasets.PAPER for regime in datasets.load(name).regimes]
+ALL = [(name, regime) for name in sources.PAPER for regime in sources.load(name).regimes]
 
 
 def study_on(name):
-    data = datasets.load(name)
+    data = sources.load(name)
     model = MLP(data.features.shape[1], data.num_classes)
     return Study("test", data, data.regimes, (0,), (LOSSES["ce"], LOSSES["hpg"]), model)
 
@@ -29,10 +29,10 @@ def prepared(name, regime, seed=0, wanted=None):
 @pytest.mark.parametrize(("name", "regime"), ALL)
 def test_a_cell_is_what_its_regime_says(name, regime):
     one = prepared(name, str(regime))
-    member, split, K = one.task.member, one.split, datasets.load(name).num_classes
+    member, split, K = one.task.member, one.split, sources.load(name).num_classes
     chex.assert_type([member.mean, member.scale], np.float32)
     chex.assert_type([member.rows, member.validation_rows, one.task.inputs, member.y], np.int32)
-    shared = datasets.load(name).standardised.features
+    shared = sources.load(name).standardised.features
     x = (shared[member.rows] - member.mean) / member.scale
     np.testing.assert_allclose(x, split.train.features, rtol=1e-4, atol=1e-4)
     rate = np.mean(member.y != split.train.labels)

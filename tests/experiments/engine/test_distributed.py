@@ -19,8 +19,7 @@ from experiments.engine.missing import find_missing
 from experiments.engine.options import Options, make_study
 from experiments.engine.records import Store
 from pgeom.frontend.errors import UsageError
-from pgeom.training.memory_bound import feature_bytes, member_bytes
-from pgeom.training.trainer import compile_programs
+from pgeom.training.trainer import compile_programs, feature_bytes, member_bytes
 
 JOB = {"dataset": "breast-cancer", "regimes": ("clean",), "losses": ("ce",)}
 COMMAND = [sys.executable, "-m", "experiments.noise", "--dataset", "breast-cancer", "--regimes"]

@@ -11,19 +11,19 @@ from experiments.engine import identity as identities
 from experiments.engine.identity import describe, identify
 from experiments.engine.measures import Measure
 from experiments.engine.study import Cell, Study
-from pgeom.data import datasets
+from pgeom import simplex
+from pgeom.data import sources
 from pgeom.data.regimes import Regime
 from pgeom.frontend.errors import UsageError
-from pgeom.geometry import log_cosh
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.spec import LossSpec, from_logits
-from pgeom.models import mlp
-from pgeom.models.mlp import MLP
+from pgeom.models import model
+from pgeom.models.model import MLP
 from pgeom.training.settings import Optimiser, Rule, Training
 
 CLEAN = Regime("clean")
 FIRST = Cell(CLEAN, 0)
-CANCER = datasets.load("breast-cancer")
+CANCER = sources.load("breast-cancer")
 BASE = Study("base", CANCER, (CLEAN,), (0,), (LOSSES["gce"],), MLP(30, 2))
 
 
@@ -42,13 +42,13 @@ def with_training(**changes):
 def edited_data():
     features = CANCER.features.copy()
     features[7, 3] = np.nextafter(features[7, 3], np.inf)
-    return datasets.from_arrays("breast-cancer", features, CANCER.labels)
+    return sources.from_arrays("breast-cancer", features, CANCER.labels)
 
 
 def relabelled_data():
     labels = CANCER.labels.copy()
     labels[5] = 1 - labels[5]
-    return datasets.from_arrays("breast-cancer", CANCER.features, labels)
+    return sources.from_arrays("breast-cancer", CANCER.features, labels)
 
 
 OTHER = {
@@ -67,7 +67,7 @@ OTHER = {
     "a feature": replace(BASE, dataset=edited_data()),
     "a label": replace(BASE, dataset=relabelled_data()),
     "name of the random streams": replace(
-        BASE, dataset=datasets.from_arrays("other", CANCER.features, CANCER.labels)
+        BASE, dataset=sources.from_arrays("other", CANCER.features, CANCER.labels)
     ),
     "what is measured": replace(
         BASE,
@@ -99,8 +99,8 @@ def test_an_edit_in_the_mathematics_counts(monkeypatch):
     """Not only constants that a spec declares: what it computes, down to the geometry."""
     before = run(with_loss(LOSSES["hpg"]))
     assert run(with_loss(LOSSES["hpg"])) == before
-    divergence = log_cosh.divergence_to
-    monkeypatch.setattr(log_cosh, "divergence_to", lambda m, h: 1.5 * divergence(m, h))
+    divergence = simplex.log_cosh_divergence_to
+    monkeypatch.setattr(simplex, "log_cosh_divergence_to", lambda m, h: 1.5 * divergence(m, h))
     forget()
     jax.clear_caches()
     assert run(with_loss(LOSSES["hpg"])) != before
@@ -108,7 +108,7 @@ def test_an_edit_in_the_mathematics_counts(monkeypatch):
 
 def test_an_edit_of_the_model_counts(monkeypatch):
     before = run(BASE)
-    monkeypatch.setattr(mlp.nn, "relu", jax.nn.gelu)
+    monkeypatch.setattr(model.nn, "relu", jax.nn.gelu)
     forget()
     assert run(BASE) != before
 

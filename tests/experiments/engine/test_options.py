@@ -9,7 +9,7 @@ from experiments import answer, longtail
 from experiments.engine.controls import train_longer
 from experiments.engine.identity import identify
 from experiments.engine.options import Options, make_study, parse_seeds
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.frontend.errors import UsageError
 from pgeom.losses.catalogue import GENERAL
 from pgeom.training.settings import PROTOCOL, Rule, Training, fit_to_size
@@ -88,7 +88,7 @@ def table(tmp_path_factory):
     return str(path)
 
 
-@pytest.mark.parametrize("name", datasets.PAPER)
+@pytest.mark.parametrize("name", sources.PAPER)
 def test_the_paper_s_datasets_have_its_protocol(name):
     study = make_study("noise", Options(), name)
     assert study.training == PROTOCOL and not study.notes

@@ -6,14 +6,13 @@ import pytest
 
 from experiments.engine import own_models
 from experiments.engine.options import Options, make_study
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.frontend.errors import UsageError
 from pgeom.models.cnn import CNN
-from pgeom.models.linear import Linear
-from pgeom.models.mlp import MLP
+from pgeom.models.model import MLP, Linear
 from tests.models import modules
 
-DIGITS, CANCER = datasets.load("digits"), datasets.load("breast-cancer")
+DIGITS, CANCER = sources.load("digits"), sources.load("breast-cancer")
 
 
 def own(name):

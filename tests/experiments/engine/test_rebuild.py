@@ -14,9 +14,9 @@ from experiments.engine.rebuild import find_record, name_files, rebuild_study
 from experiments.engine.records import Store, versions
 from experiments.engine.sensitivity import MEASURES
 from experiments.engine.study import Cell
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.frontend.errors import UsageError
-from pgeom.losses.proper import brier
+from pgeom.losses.likelihood import brier
 from pgeom.losses.spec import LossSpec, from_logits
 
 FILE = """
@@ -178,7 +178,7 @@ def test_another_precision_is_named_as_such():
 
 def own_dataset():
     rng = np.random.default_rng(0)
-    data = datasets.from_arrays("blobs", rng.normal(size=(60, 30)), np.arange(60) % 2)
+    data = sources.from_arrays("blobs", rng.normal(size=(60, 30)), np.arange(60) % 2)
     return replace(small(), dataset=data, sources=None)
 
 

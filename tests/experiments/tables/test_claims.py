@@ -21,7 +21,7 @@ from experiments.tables.contrasts import (
     more_variable,
 )
 from experiments.tables.samples import Samples
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.losses.catalogue import GENERAL, LOSSES
 from tests.experiments.tables.planted import planted_runs
 
@@ -126,7 +126,7 @@ def test_every_claim_is_about_runs_that_the_studies_have():
         PROBES: lambda c: c.loss in GENERAL and c.metric in {**NATURAL, **ATTACKS},
     }
     for place in EVERYWHERE:
-        assert place.regime in map(str, datasets.load(place.dataset).regimes)
+        assert place.regime in map(str, sources.load(place.dataset).regimes)
     for claim in CLAIMS:
         columns = [part.column for contrast in claim.contrasts for part in contrast.parts]
         assert columns and all(known[claim.source](column) for column in columns), claim.text

@@ -10,7 +10,7 @@ from experiments import comparison
 from experiments.engine import command, results
 from experiments.engine.options import Options
 from experiments.tables import published
-from pgeom.data import datasets
+from pgeom.data import sources
 from pgeom.losses.catalogue import LOSSES
 
 SIZES = {"candidate-accuracy": 44, "digits-noise": 36, "longtail": 32, "calibration": 20}
@@ -31,7 +31,7 @@ def test_the_data_file_has_every_published_cell():
     assert cells["table"].value_counts().to_dict() == SIZES
     assert not cells.duplicated(["table", "dataset", "regime", "loss", "metric"]).any()
     assert set(cells["loss"]) <= set(LOSSES)
-    regimes = {name: set(map(str, datasets.load(name).regimes)) for name in datasets.PAPER}
+    regimes = {name: set(map(str, sources.load(name).regimes)) for name in sources.PAPER}
     assert all(row.regime in regimes[row.dataset] for row in cells.itertuples())
     assert cells["sd"].isna().equals(cells["table"] == "calibration")
 

@@ -1,0 +1,531 @@
+"""Values of an expression in three arithmetics: intervals, Taylor series in balls, and float64.
+
+`Intervals` bound a function on the whole simplex. `Series` bound its derivatives along a line, from
+a hull of points; that is also the arithmetic of the checker. `Floats` evaluate many points at once,
+to guess what may be proved; nothing is proved by them.
+
+>>> from pgeom.certificates.algebra import Graph
+>>> g = Graph(2)
+>>> x = g.power(g.p(0), 3)
+>>> Intervals(2)(x)
+[0, 1]
+>>> Floats(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]))(x).curvature.tolist()
+[[3.0]]
+>>> float(2 * Series([(fmpq(1, 2),) * 2], (fmpq(1), fmpq(0)))(x)[2])
+3.0
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, lru_cache, reduce
+from operator import mul
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from flint import arb, arb_series, ctx, fmpq
+
+from pgeom.certificates.expression import (
+    Node,
+    Rational,
+    affine,
+    are_opposite,
+    extremes,
+    is_affine,
+    rational,
+    reachable,
+    unit,
+)
+from pgeom.simplex import tangent_basis
+
+
+class Evaluator:
+    """Evaluates nodes in one arithmetic, each of them once.
+
+    Numbers add, subtract and multiply by operators; the rest is up to the subclass.
+    """
+
+    zero: Any
+
+    def __init__(self):
+        self._known: dict[Node, Any] = {}
+
+    def constant(self, value: Fraction) -> Any:
+        raise NotImplementedError
+
+    def affine(self, x: Node) -> Any:
+        raise NotImplementedError
+
+    def power(self, x: Any, r: Fraction) -> Any:
+        raise NotImplementedError
+
+    def maximum(self, args: list) -> Any:
+        raise NotImplementedError
+
+    def function(self, op: str, x: Any) -> Any:
+        """A function of one variable."""
+        raise NotImplementedError
+
+    def shift(self, args: list) -> Any:
+        """A number that log Σ exp subtracts from its arguments and adds to the result."""
+        return self.zero
+
+    def quadratic(self, x: Node, args: list) -> Any:
+        products = ((y, z) for y in args for z in args)
+        pairs = zip(products, x.data, strict=True)
+        return sum((y * z * self.constant(q) for (y, z), q in pairs if q), self.zero)
+
+    def __call__(self, root: Node) -> Any:
+        if root not in self._known:
+            for x in reachable(root):
+                if x not in self._known:
+                    self._known[x] = self._evaluate(x)
+        return self._known[root]
+
+    def _evaluate(self, x: Node) -> Any:
+        if is_affine(x):
+            return self.affine(x)
+        args = [self._known[y] for y in x.args]
+        if x.op == "lin":
+            products = map(mul, args, map(self.constant, x.data[1:]))
+            return sum(products, self.constant(x.data[0]))
+        if x.op == "mono":
+            return reduce(mul, map(self.power, args, x.data))
+        if x.op == "quadratic":
+            return self.quadratic(x, args)
+        if x.op == "lse":
+            shift = self.shift(args)
+            grown = [self.function("exp", y - shift) for y in args]
+            total = sum(map(mul, grown, map(self.constant, x.data)), self.zero)
+            return self.function("log", total) + shift
+        if x.op == "max":
+            return self.maximum(args)
+        if x.op == "ramp":
+            return self.power(self.maximum([*args, self.zero]), x.data[0])
+        return self.function(x.op, args[0])
+
+
+# Intervals, with endpoints from Arb that are rounded outwards. Unlike a ball with a midpoint and a
+# radius, [0, h] stays nonnegative under products, and an end may be infinite.
+
+INFINITY, ZERO = arb.pos_inf(), arb(0)
+
+
+class Undefined(ArithmeticError):
+    """A function was applied outside its domain."""
+
+
+class Interval:
+    """All numbers from lo to hi; endpoints are exact and may be infinite.
+
+    >>> Interval.between(0, 1) * Interval.between(2, 3)
+    [0, 3]
+    """
+
+    __slots__ = ("hi", "lo")
+
+    def __init__(self, lo: arb, hi: arb):
+        """The hull of the balls; all numbers below or above one that is NaN."""
+        self.lo = -INFINITY if lo.is_nan() else lo.lower()
+        self.hi = INFINITY if hi.is_nan() else hi.upper()
+
+    @classmethod
+    def between(cls, lo: fmpq | int, hi: fmpq | int) -> "Interval":
+        return cls(arb(lo), arb(hi))
+
+    def __repr__(self) -> str:
+        return f"[{float(self.lo):.6g}, {float(self.hi):.6g}]"
+
+    def __add__(self, other: "Interval") -> "Interval":
+        return Interval(self.lo + other.lo, self.hi + other.hi)
+
+    def __neg__(self) -> "Interval":
+        return Interval(-self.hi, -self.lo)
+
+    def __sub__(self, other: "Interval") -> "Interval":
+        return self + -other
+
+    def __mul__(self, other: "Interval") -> "Interval":
+        a, b, c, d = self.lo, self.hi, other.lo, other.hi
+        if a >= 0 and c >= 0:
+            return Interval(_product(a, c), _product(b, d))
+        products = [_product(x, y) for x in (a, b) for y in (c, d)]
+        return Interval(min(x.lower() for x in products), max(x.upper() for x in products))
+
+    def hull(self, other: "Interval") -> "Interval":
+        return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
+
+    @property
+    def finite(self) -> bool:
+        return bool(self.lo.is_finite() and self.hi.is_finite())
+
+
+def _product(x: arb, y: arb) -> arb:
+    """x·y with 0·∞ = 0: an infinite end is never attained."""
+    return ZERO if x == 0 or y == 0 else x * y
+
+
+@cache
+def exactly(value: Fraction) -> Interval:
+    """The interval of one rational number, as narrow as the precision allows."""
+    return Interval.between(rational(value), rational(value))
+
+
+def interval_power(x: Interval, r: Fraction) -> Interval:
+    """x^r; at 0 with a negative exponent infinite, and undefined for roots of negative numbers.
+
+    >>> interval_power(Interval.between(-1, 2), Fraction(2))
+    [0, 4]
+    """
+    whole = r.denominator == 1
+    if x.lo >= 0:
+        ends = [_end_power(x.lo, r), _end_power(x.hi, r)]
+        return Interval(*ends) if r > 0 else Interval(*reversed(ends))
+    if not whole or (r < 0 and not x.hi < 0):
+        raise Undefined(f"power {r} of a number that may be negative or zero")
+    if not x.finite:
+        return Interval(ZERO if r % 2 == 0 else -INFINITY, INFINITY)
+    ends = [x.lo ** int(r), x.hi ** int(r)]
+    largest = max(e.upper() for e in ends)
+    if x.hi <= 0 or r % 2 == 1:
+        return Interval(min(e.lower() for e in ends), largest)
+    return Interval(ZERO, largest)
+
+
+def _end_power(x: arb, r: Fraction) -> arb:
+    """x^r of an exact x ≥ 0."""
+    if r == 0:
+        return arb(1)
+    if x == 0 or x == INFINITY:
+        return ZERO if (x == 0) == (r > 0) else INFINITY
+    if r.denominator == 1:
+        return x ** int(r)
+    if r.denominator == 2 and abs(r.numerator) == 1:
+        return x.sqrt() if r > 0 else x.rsqrt()
+    return x ** arb(rational(r))
+
+
+def interval_exp(x: Interval) -> Interval:
+    return Interval(ZERO if x.lo == -INFINITY else x.lo.exp(), x.hi.exp())
+
+
+def _interval_log(x: Interval) -> Interval:
+    if not x.lo >= 0:
+        raise Undefined("log of a negative number")
+    return Interval(*(-INFINITY if e == 0 else e.log() for e in (x.lo, x.hi)))
+
+
+def _interval_xlogx(x: Interval) -> Interval:
+    if not x.lo >= 0:
+        raise Undefined("log of a negative number")
+    lowest = (-arb(1)).exp()
+    ends = [ZERO if e == 0 else e * e.log() for e in (x.lo, x.hi)]
+    inside = x.lo < lowest and not x.hi < lowest.lower()
+    lo = -lowest if inside else min(e.lower() for e in ends)
+    return Interval(lo, max(e.upper() for e in ends))
+
+
+def _in_a_ball(f: Callable[[arb], arb]) -> Callable[[Interval], Interval]:
+    """By Arb's own enclosure of the ball around the interval."""
+
+    def enclosure(x: Interval) -> Interval:
+        if not x.finite:
+            raise Undefined("a function of an infinite number")
+        value = f(x.lo.union(x.hi))
+        return Interval(value, value)
+
+    return enclosure
+
+
+def _wave(f: Callable[[arb], arb]) -> Callable[[Interval], Interval]:
+    def enclosure(x: Interval) -> Interval:
+        value = _in_a_ball(f)(x) if x.finite else Interval.between(-1, 1)
+        return Interval(max(value.lo, arb(-1)), min(value.hi, arb(1)))
+
+    return enclosure
+
+
+class Intervals(Evaluator):
+    """Ranges on the whole simplex, which are exact for affine functions.
+
+    Raises:
+      Undefined: where a function is not defined on the whole interval.
+    """
+
+    zero = Interval.between(0, 0)
+    functions: ClassVar = {
+        "exp": interval_exp,
+        "log": _interval_log,
+        "xlogx": _interval_xlogx,
+        "sin": _wave(arb.sin),
+        "cos": _wave(arb.cos),
+        "tan": _in_a_ball(arb.tan),
+        "atan": _in_a_ball(arb.atan),
+        "erf": _in_a_ball(arb.erf),
+    }
+
+    def __init__(self, K: int):
+        super().__init__()
+        self.K = K
+
+    def constant(self, value: Fraction) -> Interval:
+        return exactly(value)
+
+    def affine(self, x: Node) -> Interval:
+        return Interval.between(*map(rational, extremes(x, self.K)))
+
+    def power(self, x: Interval, r: Fraction) -> Interval:
+        return interval_power(x, r)
+
+    def maximum(self, args: list[Interval]) -> Interval:
+        return Interval(max(x.lo for x in args), max(x.hi for x in args))
+
+    def function(self, op: str, x: Interval) -> Interval:
+        return self.functions[op](x)
+
+    def _evaluate(self, x: Node) -> Interval:
+        value = super()._evaluate(x)
+        if x.op == "max" and len(x.args) == 2 and are_opposite(*x.args):  # |x| ≥ 0
+            return Interval(max(value.lo, ZERO), value.hi)
+        return value
+
+
+# Taylor series around a hull of points, in balls. They are looser than intervals, because a ball
+# around [0, h] has negative squares, but there are derivatives of everything.
+
+TERMS = 4  # of a series: up to the third derivative
+
+
+class Series(Evaluator):
+    """Value + slope·t + ½ curvature·t² + … along the direction d, from a hull of points."""
+
+    zero = arb_series([0])
+
+    def __init__(self, points: Sequence[Rational], d: Rational):
+        super().__init__()
+        self.points, self.d = points, d
+
+    def __call__(self, root: Node) -> arb_series:
+        ctx.cap = TERMS
+        return super().__call__(root)
+
+    def constant(self, value: Fraction) -> fmpq:
+        return rational(value)
+
+    def affine(self, x: Node) -> arb_series:
+        constant, slopes = _form(x)
+        ends = [sum((c * p[k] for k, c in slopes), constant) for p in self.points]
+        slope = sum((c * self.d[k] for k, c in slopes), fmpq(0))
+        return arb_series([arb(min(ends)).union(arb(max(ends))), arb(slope)])
+
+    def power(self, x: arb_series, r: Fraction) -> arb_series:
+        if r.denominator == 1:
+            return x ** int(r)
+        if not x.length() and r > 0:
+            return x  # zero
+        return (x.log() * rational(r)).exp()
+
+    def maximum(self, args: list[arb_series]) -> arb_series:
+        largest = [x for x in args if not any(x[0] < y[0] for y in args)]
+        return largest[0] if len(largest) == 1 else arb_series([arb.nan()] * TERMS)
+
+    def function(self, op: str, x: arb_series) -> arb_series:
+        return x * x.log() if op == "xlogx" else getattr(x, op)()
+
+    def shift(self, args: list[arb_series]) -> arb_series:
+        return max(args, key=lambda x: x[0].mid())  # so that nothing large cancels
+
+
+def second_derivative(x: Node, points: Sequence[Rational], d: Rational) -> arb:
+    """The second derivative along d on the hull of the points."""
+    return 2 * Series(points, d)(x)[2]
+
+
+def is_positive(x: Node, K: int, concave: bool = False) -> bool:
+    """Whether x > 0 wherever all p_k are, for reasons that a checker sees.
+
+    A concave x is positive if it is so at the vertices.
+    """
+    if is_affine(x):
+        low, high = extremes(x, K)
+        return low >= 0 and high > 0
+    if x.op == "mono" or (x.op == "lin" and x.data[0] >= 0 and min(x.data[1:], default=1) > 0):
+        return all(is_positive(y, K) for y in x.args)
+    if x.op == "exp" or (x.op == "max" and any(is_positive(y, K) for y in x.args)):
+        return True
+    corners = [unit(k, K) for k in range(K)]
+    hulls = [[p] for p in corners] if concave else [corners]
+    return all(Series(hull, (fmpq(0),) * K)(x)[0] > 0 for hull in hulls)
+
+
+@lru_cache(maxsize=10_000)
+def _form(x: Node) -> tuple[fmpq, list[tuple[int, fmpq]]]:
+    """The constant and the coefficients of an affine node that are not zero."""
+    constant, slopes = affine(x)
+    return rational(constant), [(k, rational(c)) for k, c in slopes.items()]
+
+
+# Derivatives in float64, at N points along D directions.
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Taylor:
+    """Values `[N, 1]`, slopes and second derivatives `[N, D]`, or what broadcasts to these."""
+
+    value: Any
+    slope: Any = 0.0
+    curvature: Any = 0.0
+
+    def __add__(self, other: "Taylor") -> "Taylor":
+        curvature = self.curvature + other.curvature
+        return Taylor(self.value + other.value, self.slope + other.slope, curvature)
+
+    def __sub__(self, other: "Taylor") -> "Taylor":
+        return self + other * Taylor(-1.0)
+
+    def __mul__(self, other: "Taylor") -> "Taylor":
+        slope = self.value * other.slope + other.value * self.slope
+        curvature = (
+            self.value * other.curvature
+            + other.value * self.curvature
+            + 2 * self.slope * other.slope
+        )
+        return Taylor(self.value * other.value, slope, curvature)
+
+    def then(self, value: Any, first: Any, second: Any) -> "Taylor":
+        """f(x) of f, f′ and f″ at x; f″ may be infinite where x does not change."""
+        curved = np.where(self.slope == 0, 0.0, second * self.slope**2)
+        return Taylor(value, first * self.slope, first * self.curvature + curved)
+
+
+def _float_xlogx(x):
+    return np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0)), x * 0), 1 + np.log(x), 1 / x
+
+
+def _float_tan(x):
+    value = np.tan(x)
+    return value, 1 + value**2, 2 * value * (1 + value**2)
+
+
+def _float_erf(x):
+    slope = 2 / math.sqrt(math.pi) * np.exp(-(x**2))
+    return np.vectorize(math.erf)(x), slope, -2 * x * slope
+
+
+class Floats(Evaluator):
+    """Values and derivatives at the points `[N, K]` along directions `[D, K]`, or values alone.
+
+    NaN where the function is not defined.
+    """
+
+    zero = Taylor(0.0)
+    functions: ClassVar = {  # f, f′ and f″
+        "exp": lambda x: (np.exp(x),) * 3,
+        "log": lambda x: (np.log(x), 1 / x, -1 / x**2),
+        "xlogx": _float_xlogx,
+        "sin": lambda x: (np.sin(x), np.cos(x), -np.sin(x)),
+        "cos": lambda x: (np.cos(x), -np.sin(x), -np.cos(x)),
+        "tan": _float_tan,
+        "atan": lambda x: (np.arctan(x), 1 / (1 + x**2), -2 * x / (1 + x**2) ** 2),
+        "erf": _float_erf,
+    }
+
+    def __init__(self, points: np.ndarray, directions: np.ndarray | None = None):
+        super().__init__()
+        self.points = points
+        self.directions = np.empty((0, points.shape[1])) if directions is None else directions
+
+    def __call__(self, root: Node) -> Taylor:
+        with np.errstate(all="ignore"):
+            return super().__call__(root)
+
+    def constant(self, value: Fraction) -> Taylor:
+        return Taylor(float(value))
+
+    def affine(self, x: Node) -> Taylor:
+        constant, slopes = affine(x)
+        w = np.array([float(slopes.get(k, 0)) for k in range(self.points.shape[1])])
+        return Taylor(float(constant) + (self.points @ w)[:, None], (self.directions @ w)[None])
+
+    def power(self, x: Taylor, r: Fraction) -> Taylor:
+        e = float(r)
+        if e == 1:
+            return x
+        second = e * (e - 1) * x.value ** (e - 2) if e != 2 else 2.0
+        return x.then(x.value**e, e * x.value ** (e - 1), second)
+
+    def maximum(self, args: list[Taylor]) -> Taylor:
+        return reduce(_larger, args)
+
+    def function(self, op: str, x: Taylor) -> Taylor:
+        return x.then(*self.functions[op](x.value))
+
+    def shift(self, args: list[Taylor]) -> Taylor:
+        return Taylor(reduce(np.maximum, (x.value for x in args)))
+
+    def quadratic(self, x: Node, args: list[Taylor]) -> Taylor:
+        K = self.points.shape[1]
+        Q = np.array([float(q) for q in x.data]).reshape(K, K)
+        Qp, Qd = self.points @ Q, self.directions @ Q
+        value = np.sum(Qp * self.points, axis=1)[:, None]
+        return Taylor(value, 2 * Qp @ self.directions.T, 2 * np.sum(Qd * self.directions, axis=1))
+
+
+def _larger(x: Taylor, y: Taylor) -> Taylor:
+    least = x.value < y.value
+    parts = ((x.value, y.value), (x.slope, y.slope), (x.curvature, y.curvature))
+    return Taylor(*(np.where(least, b, a) for a, b in parts))
+
+
+def values(root: Node, points: np.ndarray) -> np.ndarray:
+    """The values `[N]` at the points `[N, K]`."""
+    return np.broadcast_to(Floats(points)(root).value, (len(points), 1))[:, 0]
+
+
+def gradients(root: Node, points: np.ndarray) -> np.ndarray:
+    """The gradients `[N, K]` at the points `[N, K]`."""
+    slopes = Floats(points, np.eye(points.shape[1]))(root).slope
+    return np.broadcast_to(slopes, points.shape)
+
+
+class Spectra(NamedTuple):
+    """Per point `[N]`: extreme eigenvalues on tangents, and their directions `[N, K]`."""
+
+    points: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+    down: np.ndarray
+    up: np.ndarray
+
+
+MEMORY = 2e7  # second derivatives that are held at a time
+
+
+def affordable(root: Node, K: int) -> int:
+    """How many points are evaluated at a time."""
+    return max(1, int(MEMORY / (K**2 * len(reachable(root)))))
+
+
+def spectra(root: Node, points: np.ndarray) -> Spectra:
+    """Of the points where the Hessian is finite.
+
+    By polarisation: 2uᵀHv is the second derivative along u + v less those along u and v.
+    """
+    basis = tangent_basis(points.shape[1]).T
+    n, step, rows = len(basis), affordable(root, points.shape[1]), []
+    i, j = np.triu_indices(n)
+    directions = np.where((i == j)[:, None], basis[i], basis[i] + basis[j])
+    for start in range(0, len(points), step):
+        some = points[start : start + step]
+        second = np.broadcast_to(Floats(some, directions)(root).curvature, (len(some), len(i)))
+        along = second[:, i == j]
+        H = np.empty((len(some), n, n))
+        with np.errstate(invalid="ignore"):
+            mixed = np.where(i == j, second, (second - along[:, i] - along[:, j]) / 2)
+        H[:, i, j] = H[:, j, i] = mixed
+        fine = np.isfinite(H).all(axis=(1, 2))
+        values, vectors = np.linalg.eigh(H[fine])
+        down, up = vectors[:, :, 0] @ basis, vectors[:, :, -1] @ basis
+        rows.append((some[fine], values[:, 0], values[:, -1], down, up))
+    return Spectra(*(np.concatenate(column) for column in zip(*rows, strict=True)))

@@ -1,0 +1,169 @@
+"""Certificates: verdicts about F, bounds, and all that is needed to check them without JAX."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core
+
+from pgeom.diagnosis.search import Witness
+
+Verdict: TypeAlias = Literal["proved", "disproved", "unknown"]
+FORMAT = "pgeom certificate 3"
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is proved about F on K classes.
+
+    It is about the real function that F's jaxpr denotes: literals are the floats that they are, and
+    arithmetic is exact. F is convex on the simplex if it is so where all p_k > 0 and its values on
+    the boundary are limits from inside, which is how "proved" is to be read.
+
+    Attributes:
+      K: the number of classes.
+      convex, strictly_convex: "proved", "disproved" or "unknown".
+      m_tangent: a proved lower bound on the curvature along tangents, None if there is none.
+      M_tangent: a proved upper bound, None if there is none.
+      method: "rules", "structured Hessian", "bisection", "disproof", or "none".
+      witness: points η and p with D_F(η, p) < 0 if F is not convex, = 0 if not strictly; else None.
+      reason: why a verdict is unknown, in one line; empty if none is.
+      seconds: the time taken.
+      document: the certificate as it is written.
+    """
+
+    K: int
+    convex: Verdict
+    strictly_convex: Verdict
+    m_tangent: Fraction | None
+    M_tangent: Fraction | None
+    method: str
+    witness: Witness | None
+    reason: str
+    seconds: float
+    document: dict[str, Any]
+
+    def write(self, path: str | Path) -> None:
+        """Write the certificate as JSON, for `python -m proofs_numeric.checker PATH`."""
+        write_document(self.document, path)
+
+    def __repr__(self) -> str:
+        m, M = (None if b is None else float(b) for b in (self.m_tangent, self.M_tangent))
+        bounds = f"m_T ≥ {_shown(m)}, M_T ≤ {_shown(M)}"
+        verdicts = f"convex {self.convex}, strictly {self.strictly_convex}"
+        reason = f"; {self.reason}" if self.reason else ""
+        return f"<F on {self.K} classes: {verdicts} by {self.method}; {bounds}{reason}>"
+
+
+def _shown(bound: float | None) -> str:
+    return "?" if bound is None else f"{bound:.6g}"
+
+
+def write_document(document: dict[str, Any], path: str | Path) -> None:
+    """Write a certificate as JSON."""
+    Path(path).write_text(json.dumps(document, ensure_ascii=False) + "\n", "utf-8")
+
+
+def seal(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with rationals as text and a digest of everything in it."""
+    plain = _plain({"format": FORMAT, **document})
+    text = json.dumps(plain, sort_keys=True)
+    return {**plain, "digest": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return value
+    return str(value)  # a rational number
+
+
+ROUNDED = 1e-6  # how far a constant may be from itself in float32, relative to it
+
+
+def jaxpr_hash(jaxpr: Any) -> str:
+    """The SHA-256 of a closed jaxpr, in hexadecimal."""
+    digest = hashlib.sha256()
+    for row in _rows(jaxpr.jaxpr, jaxpr.consts):
+        for x in row:
+            text = f"{x.dtype}{x.shape}{x.tobytes()}" if isinstance(x, np.ndarray) else repr(x)
+            digest.update(f"{text};".encode())
+    return digest.hexdigest()
+
+
+def same_but_for_precision(double: Any, single: Any) -> bool:
+    """Whether a closed jaxpr of float64 numbers is that of float32 numbers but for rounding.
+
+    Conversions between real numbers and between integers are not compared.
+    """
+    rows, others = (list(_rows(one.jaxpr, one.consts)) for one in (double, single))
+    return len(rows) == len(others) and all(map(_alike, rows, others))
+
+
+def _rows(jaxpr: Any, consts: Any) -> Iterator[tuple[Any, ...]]:
+    """The operations in order, each with its arguments, by number or by value, and parameters."""
+    known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_constant, consts), strict=True))
+    known |= {var: i for i, var in enumerate(jaxpr.invars)}
+    count = len(jaxpr.invars)
+
+    def value(atom: Any) -> Any:
+        return _constant(atom.val) if isinstance(atom, core.Literal) else known[atom]
+
+    for eqn in jaxpr.eqns:
+        args = [value(atom) for atom in eqn.invars]
+        if eqn.primitive.name == "convert_element_type" and _kind(eqn.invars) == _kind(eqn.outvars):
+            known[eqn.outvars[0]] = args[0]
+            continue
+        for var in eqn.outvars:
+            known[var] = count = count + 1
+        yield eqn.primitive.name, *args, *(var.aval.shape for var in eqn.outvars)
+        for key in sorted(eqn.params):
+            yield from _parameter_rows(key, eqn.params[key])
+    yield tuple(map(value, jaxpr.outvars))
+
+
+def _constant(value: Any) -> np.ndarray | str:
+    """A constant as an array of NumPy, or as text if it is none, as the key of random numbers."""
+    is_key = jnp.issubdtype(jnp.result_type(value), jax.dtypes.prng_key)
+    return str(value) if is_key else np.asarray(value)
+
+
+def _kind(atoms: Any) -> str:
+    """Whether the first of them is real, an integer or a truth value."""
+    return np.dtype(atoms[0].aval.dtype).kind
+
+
+def _parameter_rows(key: str, value: Any) -> Iterator[tuple[Any, ...]]:
+    inner = getattr(value, "jaxpr", value)
+    if hasattr(inner, "eqns"):
+        yield from _rows(inner, getattr(value, "consts", []))
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _parameter_rows(key, one)
+    elif isinstance(value, (int, float, str, type(None))) and key != "name":
+        yield key, value
+
+
+def _alike(row: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return len(row) == len(other) and all(map(_equal, row, other))
+
+
+def _equal(x: Any, y: Any) -> bool:
+    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
+        return type(x) is type(y) and x == y
+    if x.dtype.kind != "f" or x.shape != y.shape:
+        return np.array_equal(x, y)
+    with np.errstate(over="ignore"):
+        rounded = x.astype(y.dtype)
+    finite_alike = np.array_equal(np.isfinite(x), np.isfinite(y))
+    return finite_alike and np.allclose(rounded, y, rtol=ROUNDED, atol=0, equal_nan=True)

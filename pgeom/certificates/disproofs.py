@@ -1,0 +1,216 @@
+"""Points that no convex, or no strictly convex, function admits.
+
+Candidates are found in float64, where the curvature is negative and where D_F(η, p) < 0; a
+candidate counts only if it is confirmed in ball arithmetic. Along a flat segment the second
+derivative is zero exactly, because every term of it is.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb, fmpq, fmpq_mat
+
+from pgeom.certificates.arithmetics import (
+    Series,
+    affordable,
+    gradients,
+    second_derivative,
+    spectra,
+    values,
+)
+from pgeom.certificates.expression import (
+    Direction,
+    Node,
+    Rational,
+    at_vertices,
+    difference,
+    is_affine,
+    rational,
+    reachable,
+    unit,
+)
+
+MANY = 20  # classes, beyond which few points are tried
+RECENT = 12  # operations, the last ones, whose kinks and extremes are tried
+BITS = 40  # of the coordinates of a witness
+
+
+class Pair(NamedTuple):
+    """η and p; `divergence` encloses D_F(η, p)."""
+
+    eta: Rational
+    p: Rational
+    divergence: arb
+
+
+def divergence(root: Node, eta: Rational, p: Rational) -> arb:
+    """F(η) − F(p) − ⟨∇F(p), η − p⟩; NaN at a kink."""
+    d = difference(eta, p)
+    start, end = Series([p], d)(root), Series([eta], d)(root)
+    return end[0] - start[0] - start[1]
+
+
+def negative_pair(root: Node, K: int, extra: list[np.ndarray]) -> Pair | None:
+    """A pair with D_F(η, p) < 0, if one is found; `extra` are points to try first."""
+    for eta, p in _candidates(root, K, extra):
+        try:
+            exact = rational_point(eta), rational_point(p)
+        except ValueError:
+            continue
+        if (value := divergence(root, *exact)) < 0:
+            return Pair(*exact, value)
+    return None
+
+
+def rational_point(x: np.ndarray) -> Rational:
+    """The point with coordinates rounded to multiples of 2^−40; the largest one makes up for it.
+
+    Raises:
+      ValueError: if it is not inside the simplex.
+    """
+    scaled = [round(float(v) * 2**BITS) or int(v > 0) for v in x]  # what is tiny is not nothing
+    scaled[int(np.argmax(x))] += 2**BITS - sum(scaled)
+    if min(scaled) <= 0:
+        raise ValueError("a point outside the open simplex")
+    return tuple(fmpq(v, 2**BITS) for v in scaled)
+
+
+Candidates = Iterator[tuple[np.ndarray, np.ndarray]]
+
+
+def _candidates(root: Node, K: int, extra: list[np.ndarray]) -> Candidates:
+    """Pairs (η, p) for which float64 says D < 0: where the curvature is negative, then any."""
+    points = np.concatenate([*(np.atleast_2d(x) for x in extra), sample(K), _peaks(root, K)])
+    points = points[(points > 0).all(axis=1)]
+    if K > MANY:
+        points = points[: 4 * affordable(root, K)]
+    known = spectra(root, points)
+    negative = known.lowest < -1e-12 * np.abs(known.highest)
+    order = np.argsort(known.lowest[negative])[:20]
+    for p, d in zip(known.points[negative][order], known.down[negative][order], strict=True):
+        longest = 0.9 * np.min(p / np.maximum(np.abs(d), 1e-30))  # inside the simplex
+        for h in 10.0 ** -np.arange(1, 8):
+            step = min(longest, h) * d
+            yield from ((p + step, p), (p - step, p))
+    yield from _across_kinks(root, K)
+    # pairs of any points, for jumps and kinks, which no Hessian shows
+    rng = np.random.default_rng(0)
+    points = points[rng.permutation(len(points))[:400]]
+    others = points[rng.permutation(len(points))]
+    for share in (1.0, 0.1, 0.01):
+        yield from _lowest(root, (1 - share) * points + share * others, points)
+
+
+def _lowest(root: Node, eta: np.ndarray, points: np.ndarray) -> Candidates:
+    """Up to five of the pairs for which D is lowest in float64, and negative."""
+    start, slopes = values(root, points), gradients(root, points)
+    gaps = values(root, eta) - start - np.sum(slopes * (eta - points), axis=1)
+    distance = np.abs(eta - points).sum(axis=1)
+    size = 1e-300 + np.abs(start) + np.abs(slopes).max(axis=1) * distance
+    for i in np.argsort(np.where(np.isfinite(gaps), gaps / size, np.inf))[:5]:
+        if gaps[i] < -1e-13 * size[i]:
+            yield eta[i], points[i]
+
+
+def _across_kinks(root: Node, K: int) -> Candidates:
+    """Pairs on either side of where two affine arguments of a maximum are equal."""
+    kinks = [x for x in reachable(root) if x.op == "max" and all(map(is_affine, x.args))]
+    for x in kinks[-RECENT:]:
+        a, b = (np.array([float(v) for v in at_vertices(y, K)]) for y in x.args[:2])
+        gap = a - b
+        high, low = np.eye(K)[gap.argmax()], np.eye(K)[gap.argmin()]
+        step = high - low
+        if gap.min() < 0 < gap.max():
+            edge = low - gap.min() / (gap.max() - gap.min()) * step  # where it meets an edge
+            near = [(1 - share) * edge + share / K for share in (0.02, 1e-3, 1e-5)]
+            around = np.concatenate([sample(K)[:20], near])
+            on = around - (around @ gap / (gap @ step))[:, None] * step
+            for h in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+                inside = on[on.min(axis=1) > h]
+                if len(inside):
+                    yield from _lowest(root, inside + h * step / 2, inside - h * step / 2)
+
+
+def sample(K: int) -> np.ndarray:
+    """Points near and far from the centre, the vertices and the faces."""
+    rng = np.random.default_rng([0, K])
+    spread = [rng.dirichlet(np.full(K, c), 150) for c in (0.2, 1.0, 5.0)]
+    edges = [0.999 * rng.dirichlet(np.full(K, c), 50) + 0.001 / K for c in (0.05, 0.5)]
+    pairs = np.array([[t, 1 - t] + [0.0] * (K - 2) for t in np.linspace(0.02, 0.98, 25)])
+    pairs = 0.99 * np.roll(pairs, 1, axis=1) + 0.01 / K
+    return np.concatenate([np.full((1, K), 1 / K), *spread, *edges, pairs])
+
+
+def points_along(along: Direction, u: float) -> list[np.ndarray]:
+    """Points with this u = w·p: towards a vertex from the centre, and between two vertices."""
+    w = np.array([float(x) for x in along.w])
+    K = len(w)
+    low, high = np.eye(K)[w.argmin()], np.eye(K)[w.argmax()]
+    centre = np.full(K, 1 / K)
+    end = high if u > w @ centre else low
+    share = (u - w @ centre) / (w @ end - w @ centre)
+    between = (1 - u) * low + u * high
+    mix = 0.98 * between + 0.02 * centre
+    shift = (u - w @ mix) * (high - low)
+    return [(1 - share) * centre + share * end, mix + shift]
+
+
+def _peaks(root: Node, K: int) -> np.ndarray:
+    """Points where a node is extreme, and around them: a narrow dent is where something peaks."""
+    points = sample(K)[:200]
+    found = [np.full(K, 1 / K)]
+    nodes = [x for x in reachable(root) if not is_affine(x) and x.op not in ("lin", "max")]
+    for x in nodes[-RECENT:]:
+        for sign in (1, -1):
+            found += _climb(x, sign, points)
+    rng = np.random.default_rng(1)
+    around = [p + s * rng.normal(size=(6, K)) for p in found for s in (1e-3, 1e-2, 0.05)]
+    near = np.abs(np.concatenate([np.array(found), *around]))
+    return near / near.sum(axis=1, keepdims=True)
+
+
+def _climb(x: Node, sign: int, points: np.ndarray) -> list[np.ndarray]:
+    """Multiplicative ascent of one node from the best of the points."""
+    start = sign * values(x, points)
+    if not np.isfinite(start).any():
+        return []
+    p, best = points[np.nanargmax(start)], float(np.nanmax(start))
+    rate = 1.0
+    for _ in range(25):
+        slope = gradients(x, p[None])[0]
+        if not np.isfinite(slope).all() or not np.any(slope):
+            break
+        slope = sign * (slope - slope @ p) / np.abs(slope).max()
+        q = p * np.exp(rate * slope)
+        q = q / q.sum()
+        value = sign * values(x, q[None])[0]
+        if value > best:
+            p, best, rate = q, value, 2 * rate
+        else:
+            rate /= 4
+    return [p]
+
+
+def flat_segment(root: Node, K: int) -> tuple[Rational, Rational] | None:
+    """The ends of a segment on which F is affine, if one is found."""
+    unchanged = _unchanged_direction(root, K)
+    steps = [] if unchanged is None else [unchanged]
+    steps += [difference(unit(0, K), unit(j, K)) for j in range(1, K)]
+    for centre in (np.full(K, 1 / K), *sample(K)[1:8]):
+        p = rational_point(centre)
+        for step in steps[:4]:
+            scale = min(p) / 4 / max(abs(x) for x in step)  # inside the simplex
+            d = tuple(scale * x for x in step)
+            q = tuple(a + b for a, b in zip(p, d, strict=True))
+            if second_derivative(root, [p, q], d) == 0:
+                return p, q
+    return None
+
+
+def _unchanged_direction(root: Node, K: int) -> Rational | None:
+    """A direction d ≠ 0 with Σd = 0 along which no affine function that F is made of changes."""
+    forms = [at_vertices(x, K) for x in reachable(root) if is_affine(x)]
+    rows = fmpq_mat([[fmpq(1)] * K, *([rational(v) for v in form] for form in forms)])
+    kernel, dimension = rows.numer_denom()[0].nullspace()
+    return tuple(fmpq(kernel[k, 0]) for k in range(K)) if dimension else None

@@ -1,0 +1,275 @@
+"""Lower bounds on Hessians: structured matrices on cells of the simplex, and their bisection.
+
+The terms of sign·F are grouped into parts. Each part gives a symmetric matrix L with H ⪰ L on a
+cell; for bounds on F from above, the same is done with −F. The cell with the lowest bound is halved
+at its longest edge until the bound is close to the curvature at some point, or the budget is spent.
+"""
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import arb, fmpq, fmpq_mat
+
+from pgeom.certificates.arithmetics import second_derivative
+from pgeom.certificates.expression import ONE, Cell, Direction, Node, rational, reachable, terms
+from pgeom.certificates.matrices import Length, Rows, is_at_least, least_eigenvalue, quadratic_form
+from pgeom.certificates.rules import Proof, Rules, group_by_direction
+
+SHARES = (0.8, 0.5, 0.2, 0.05, 0.01)  # of a positive estimate, so that little of it is given away
+SLACKS = (1e-13, 1e-11, 1e-8, 1e-5, 1e-3, 0.03, 0.3, 1.0, 3.0)  # relative
+COARSE = 3  # the first slack for balls, which are rounded differently by others
+UNBOUNDED = 40  # cells, after which one without any bound ends the search
+
+
+class Part(NamedTuple):
+    """Terms that are bounded together.
+
+    Attributes:
+      proof: `ridge`, `quadratic`, `length`, `hessian`, or a proof of convexity.
+      indices: the terms of F, by index.
+      chosen: the same, as pairs of a coefficient with its sign and a node.
+      data: what the rule needs: a direction, a matrix, a length.
+    """
+
+    proof: Proof
+    indices: list[int]
+    chosen: list[tuple[Fraction, Node]]
+    data: Any = None
+
+    @property
+    def rule(self) -> str:
+        return self.proof.rule
+
+
+class Bound(NamedTuple):
+    """H ⪰ L on a cell.
+
+    Attributes:
+      L: a matrix of rational numbers or balls.
+      ridges: the lower bounds of the ridges that L is made of.
+      scale: the largest entry of all but the balls.
+    """
+
+    L: Rows
+    ridges: list[Fraction]
+    scale: float
+
+    @property
+    def balls(self) -> bool:
+        return any(isinstance(x, arb) for row in self.L for x in row)
+
+    def estimate(self) -> float:
+        """The least eigenvalue on tangents in float64, of middles less the radii of each row."""
+        entries = [[arb(x) for x in row] for row in self.L]
+        middles = np.array([[float(x.mid()) for x in row] for row in entries])
+        radii = np.array([[float(x.rad()) for x in row] for row in entries])
+        radii *= 1 - 2.0**-28  # sums of balls rounded them up, to 30 bits
+        if not np.isfinite([middles, radii]).all():
+            return -math.inf
+        return least_eigenvalue(middles - np.diag(radii.sum(axis=1)))
+
+    def exceeds(self, m: fmpq) -> bool:
+        """Whether H ⪰ m on tangents is proved."""
+        return is_at_least(self.L, m, balls=self.balls)
+
+
+class HessianBound:
+    """The parts of sign·F, and their matrices on cells.
+
+    With `refine`, terms that are convex by rules have Hessians, too, where 0 is too low a bound.
+    """
+
+    def __init__(self, root: Node, sign: int, rules: Rules, refine: bool = False):
+        self.K, self.rules, self.sign, self.refine = rules.K, rules, sign, refine
+        total = root if root.op == "lin" else Node(-1, "lin", (root,), (Fraction(0), ONE))
+        self.parts = []
+        for along, indices in group_by_direction(total, self.K):
+            chosen = [(sign * terms(total)[i][0], terms(total)[i][1]) for i in indices]
+            self.parts.append(self._part(along, indices, chosen))
+
+    def _part(self, along: Direction | None, indices: list[int], chosen: list) -> Part:
+        if along is not None:
+            return Part(Proof("ridge"), indices, chosen, along)
+        ((c, x),) = chosen
+        if x.op == "quadratic":
+            return Part(Proof("quadratic"), indices, chosen, quadratic_form(x, self.K))
+        if (length := Length.of(x, self.K)) is not None:
+            return Part(Proof("length"), indices, chosen, length)
+        proof = self.rules.prove(x, 1 if c > 0 else -1)
+        return Part(Proof("hessian") if proof is None or self.refine else proof, indices, chosen)
+
+    def document(self) -> dict[str, Any]:
+        """The proof as it is written."""
+        proofs, indices = [part.proof for part in self.parts], [part.indices for part in self.parts]
+        return Proof("sum", proofs, indices).document()
+
+    def slow_parts(self) -> int:
+        """How many parts have bounds that take long."""
+        slow = [part for part in self.parts if part.rule in ("ridge", "hessian")]
+        ridges = self.rules.ridges
+        return sum(not all(ridges.is_simple(c, x) for c, x in part.chosen) for part in slow)
+
+    def work(self) -> int:
+        """Evaluations of rows for the Hessians of one cell, along two lines for each entry."""
+        general = [x for part in self.parts if part.rule == "hessian" for _, x in part.chosen]
+        rows = [y for x in general for y in reachable(x)]
+        return 1 + self.K * (self.K - 1) * sum(1 + len(y.data) for y in rows)
+
+    def on_cell(self, cell: Cell) -> Bound | None:
+        """The matrix on a cell, or None if a part has no bound there."""
+        total: Rows = [[fmpq(0)] * self.K for _ in range(self.K)]
+        ridges = []
+        for part in self.parts:
+            c = rational(part.chosen[0][0])
+            if part.rule == "ridge":
+                lo, hi = cell.range_along(part.data)
+                least = self.rules.ridges.lower_bound(part.chosen, part.data, lo, hi)
+                if math.isinf(least):
+                    return None
+                ridges.append(Fraction(least))
+                w = [(k, rational(v)) for k, v in enumerate(part.data.w) if v]
+                for (i, a), (j, b) in itertools.product(w, w):
+                    total[i][j] += rational(ridges[-1]) * a * b
+            elif part.rule == "quadratic":
+                _add(total, 2 * c, part.data)
+            elif part.rule == "length":
+                _add(total, abs(c) * part.data.factor(1 if c > 0 else -1, cell), part.data.Q)
+        scale = max(abs(float(arb(x))) for row in total for x in row)
+        for part in self.parts:
+            if part.rule == "hessian" and not _add_hessian(total, part, cell):
+                return None
+        return Bound(total, ridges, scale)
+
+
+def _add(total: Rows, factor: fmpq, Q: fmpq_mat) -> None:
+    for i, row in enumerate(Q.tolist()):
+        for j, entry in enumerate(row):
+            total[i][j] += factor * entry
+
+
+def _add_hessian(total: Rows, part: Part, cell: Cell) -> bool:
+    """Add balls around the entries in the basis e_i − e_K; whether they are finite.
+
+    By polarisation: 4uᵀHv is the second derivative along u + v less that along u − v.
+    """
+    ((c, x),), n = part.chosen, len(total) - 1
+
+    def along(i: int, j: int, sign: int) -> arb:
+        d = [fmpq((k == i) + sign * (k == j)) for k in range(n)] + [fmpq(-1 - sign)]
+        return rational(c) * second_derivative(x, cell.vertices, tuple(d))
+
+    for i in range(n):
+        for j in range(i + 1):
+            entry = (along(i, j, 1) - (0 if i == j else along(i, j, -1))) / 4
+            if not entry.is_finite():
+                return False
+            for a, b in {(i, j), (j, i)}:
+                total[a][b] += entry
+    return True
+
+
+class Budget(NamedTuple):
+    """When to stop: at a relative gap, or at a number of cells."""
+
+    gap: float = 2e-3
+    cells: int = 1
+
+
+class Cover(NamedTuple):
+    """A tree of cells, and m with H ⪰ m on tangents in all of them; or the worst cell."""
+
+    hessian: HessianBound
+    tree: dict[str, Any]
+    bound: fmpq | None
+    worst: Cell
+
+    @property
+    def convex(self) -> bool:
+        return self.bound is not None and self.bound >= 0
+
+    def document(self) -> dict[str, Any] | None:
+        if self.bound is None:
+            return None
+        return {"bound": self.bound, "proof": self.hessian.document(), "cover": self.tree}
+
+
+def cover(
+    hessian: HessianBound, least: float, budget: Budget, *, target: float = math.inf
+) -> Cover:
+    """The best lower bound within the budget. That the cells cover the simplex needs no proof.
+
+    Args:
+      hessian: the parts of F.
+      least: the least curvature found at a point, which no bound can exceed.
+      budget: when to stop.
+      target: a bound that suffices.
+    """
+
+    def bound(cell: Cell, leaf: dict) -> tuple[float, Bound | None]:
+        found = hessian.on_cell(cell)
+        if found is None:
+            return -math.inf, None
+        leaf["bends"] = found.ridges
+        return found.estimate(), found
+
+    def done(lowest: float, cells: int) -> bool:
+        lost = math.isinf(lowest) and cells > UNBOUNDED
+        return lost or cells >= budget.cells or lowest >= enough
+
+    enough = min(least - budget.gap * abs(least), target)
+    tree, leaves = bisect(hessian.K, bound, done)
+    lowest, _, worst, *_ = leaves[0]
+    return Cover(hessian, tree, _verified([found for *_, found in leaves], lowest), worst)
+
+
+def bisect(
+    K: int,
+    bound: Callable[[Cell, dict], tuple[float, Any]],
+    done: Callable[[float, int], bool],
+) -> tuple[dict[str, Any], list[tuple]]:
+    """Halve the cell with the lowest bound, until that and the number of cells are enough.
+
+    Returns:
+      A tree of halves, and its leaves as a heap of (bound, count, cell, leaf, what was found).
+    """
+    tree, count = {}, itertools.count()
+    queue: list[tuple] = []
+
+    def add(cell: Cell, leaf: dict) -> None:
+        value, found = bound(cell, leaf)
+        heapq.heappush(queue, (value, next(count), cell, leaf, found))
+
+    add(Cell.whole(K), tree)
+    while not done(queue[0][0], len(queue)):
+        _, _, cell, leaf, _ = heapq.heappop(queue)
+        edge, (first, second) = cell.halves()
+        leaf.clear()
+        leaf |= {"split": list(edge), "halves": [{}, {}]}
+        add(first, leaf["halves"][0])
+        add(second, leaf["halves"][1])
+    return tree, queue
+
+
+def _verified(bounds: list[Bound | None], lowest: float) -> fmpq | None:
+    """The bound that is proved on all cells: the estimate, or a little less."""
+    if not math.isfinite(lowest):
+        return None
+    finite = [bound for bound in bounds if bound is not None]
+    size = max(bound.scale for bound in finite) + abs(lowest)
+    slacks = SLACKS[COARSE:] if any(bound.balls for bound in finite) else SLACKS
+    lower = [lowest - size * slack for slack in slacks]
+    lower += [lowest * share for share in SHARES if lowest > 0]
+    candidates: list[float | Fraction] = sorted(lower, reverse=True)
+    simple = Fraction(lowest).limit_denominator(10**6)
+    if len(bounds) == 1 and abs(float(simple) - lowest) <= 1e-12 * size:
+        candidates.insert(0, simple)
+    for candidate in candidates:
+        m = fmpq(*Fraction(candidate).as_integer_ratio())
+        if all(bound.exceeds(m) for bound in finite):
+            return m
+    return None

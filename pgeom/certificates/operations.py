@@ -1,0 +1,639 @@
+"""JAX's primitives as operations on arrays of expressions.
+
+Arithmetic acts element by element (`Arithmetic`); what moves elements around is NumPy's own, on
+arrays of objects. An element is a node, an infinite float, an integer, a truth value, or one of
+`Unreadable`, `Split` and `Condition`.
+
+A choice that is decided inside the simplex, such as p > 0, is made once and for all; what the
+function is on the face p = 0 is kept beside it (`Split`) until it agrees with the limit there. A
+choice that cuts through the simplex is written with max(·, 0) where that is the same function.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import accumulate, combinations, product
+from typing import Any
+
+import numpy as np
+from flint import fmpq_mat
+
+from pgeom.certificates.algebra import Graph
+from pgeom.certificates.expression import (
+    ONE,
+    ZERO,
+    Node,
+    at_vertices,
+    coefficient,
+    constant,
+    factors,
+    fraction,
+    is_affine,
+    is_constant,
+    is_rational,
+    rational,
+    terms,
+)
+from pgeom.certificates.matrices import quadratic_form
+from pgeom.certificates.rules import Ranges
+
+HALF = Fraction(1, 2)
+SIMPLE = 100  # the largest denominator of an exponent that stands for its nearest float
+SORTED = 11  # numbers that are sorted at most: the sets of them are written out
+TRUTH = {  # of `d ? 0` where d is positive, zero, negative
+    "gt": (True, False, False),
+    "ge": (True, True, False),
+    "lt": (False, False, True),
+    "le": (False, True, True),
+    "eq": (False, True, False),
+    "ne": (True, False, True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Something that has no translation; an error only if the result depends on it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A value inside the simplex, and another one where the affine `face` is zero."""
+
+    inside: Any
+    face: Node
+    other: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`where positive` if d > 0, `where zero` if d = 0, `where negative` if d < 0."""
+
+    d: Node
+    truth: tuple[bool, bool, bool]
+
+
+def lift(f: Callable[..., Any], *args: Any) -> Any:
+    """f of arguments that may be split or unreadable."""
+    if (broken := next((x for x in args if isinstance(x, Unreadable)), None)) is not None:
+        return broken
+    faces = {x.face for x in args if isinstance(x, Split)}
+    if not faces:
+        return f(*args)
+    if len(faces) > 1:
+        return Unreadable("`where` on several faces of the simplex at once")
+    (face,) = faces
+    inside = lift(f, *(x.inside if isinstance(x, Split) else x for x in args))
+    other = lift(f, *(x.other if isinstance(x, Split) else x for x in args))
+    return Split(inside, face, other)
+
+
+def limit(g: Graph, x: Node, face: Node) -> Node | None:
+    """The value on the face, where x is continuous and known there; else None."""
+    if x is face:
+        return g.const(0)
+    if is_constant(x):
+        return x
+    if is_affine(x):
+        return None  # it may vary along the face
+    args = [limit(g, y, face) for y in x.args]
+    if any(y is None for y in args):
+        return None
+    known = [y for y in args if y is not None]
+    if x.op == "lin":
+        return g.lin(x.data[0], zip(x.data[1:], known, strict=True))
+    if x.op == "mono" and all(r > 0 for _, r in factors(x)):
+        return g.const(0) if g.const(0) in known else g.mono(zip(known, x.data, strict=True))
+    if x.op == "xlogx" and is_rational(known[0]) and known[0].data[0] in (0, 1):
+        return g.const(0)
+    return None
+
+
+class Arithmetic:
+    """Operations on single elements: arithmetic, comparisons and choices."""
+
+    def __init__(self, graph: Graph, ranges: Ranges):
+        self.g, self.ranges = graph, ranges
+        g = graph
+        self.unary: dict[str, Callable[[Node], Any]] = {
+            "neg": lambda x: g.scale(-1, x),
+            "exp": g.exp,
+            "exp2": lambda x: g.exp(g.mul(g.log(g.const(2)), x)),
+            "expm1": lambda x: g.lin(-ONE, [(ONE, g.exp(x))]),
+            "log": self._log,
+            "log2": self._log2,
+            "log1p": lambda x: self._log(g.lin(ONE, [(ONE, x)]), "log1p"),
+            "sqrt": lambda x: self.power(x, HALF, "sqrt"),
+            "rsqrt": lambda x: self.power(x, -HALF, "rsqrt"),
+            "cbrt": self._cube_root,
+            "square": lambda x: g.power(x, 2),
+            "abs": g.absolute,
+            "logistic": lambda x: g.power(g.lin(ONE, [(ONE, g.exp(g.scale(-1, x)))]), -1),
+            "tanh": lambda x: g.lin(
+                ONE, [(-2 * ONE, g.power(g.lin(ONE, [(ONE, g.exp(g.scale(2, x)))]), -1))]
+            ),
+            **{name: self._function(name) for name in ("sin", "cos", "tan", "atan", "erf")},
+            "erfc": lambda x: g.lin(ONE, [(-ONE, self._function("erf")(x))]),
+            "sinh": lambda x: self._hyperbolic(x, -HALF),
+            "cosh": lambda x: self._hyperbolic(x, HALF),
+            "sign": self._sign,
+        }
+        self.binary: dict[str, Callable[[Node, Node], Any]] = {
+            "add": g.add,
+            "add_any": g.add,
+            "sub": g.sub,
+            "mul": g.mul,
+            "div": self._quotient,
+            "max": g.maximum,
+            "min": lambda x, y: g.scale(-1, g.maximum(g.scale(-1, x), g.scale(-1, y))),
+            "pow": self._power,
+        }
+
+    def _function(self, name: str) -> Callable[[Node], Node]:
+        return lambda x: self.g.node(name, (x,))
+
+    def on_reals(self, f: Callable[..., Any], *args: Any) -> Any:
+        """f of elements of arrays of floats."""
+        return lift(f, *(real(x, self.g) for x in args))
+
+    def apply(self, name: str, x: Any) -> Any:
+        """An operation on one element."""
+        return self.on_reals(lambda y: self._apply(name, y), x)
+
+    def combine(self, name: str, x: Any, y: Any) -> Any:
+        """An operation on two elements."""
+        return self.on_reals(lambda a, b: self._combine(name, a, b), x, y)
+
+    def clamp(self, low: Any, x: Any, high: Any) -> Any:
+        """x, or the bound that it is beyond."""
+        return self.combine("min", self.combine("max", x, low), high)
+
+    def polynomial(self, x: Any, *coefficients: Any) -> Any:
+        """The polynomial of such coefficients, the constant one first."""
+        total, *others = reversed(coefficients)
+        for c in others:
+            total = self.combine("add", self.combine("mul", total, x), c)
+        return total
+
+    def _apply(self, name: str, x: Any) -> Any:
+        if isinstance(x, float):
+            limits = {"neg": -x, "exp": x if x > 0 else 0, "abs": math.inf, "log": x, "log2": x}
+            value = limits.get(name, math.nan)
+            return self._number(value, name)
+        return self.unary[name](x)
+
+    def _number(self, value: float, name: str) -> Any:
+        if math.isnan(value):
+            return Unreadable(f"`{name}` of an infinite constant")
+        return value if math.isinf(value) else self.g.const(Fraction(value))
+
+    def _combine(self, name: str, x: Any, y: Any) -> Any:
+        if not isinstance(x, float) and not isinstance(y, float):
+            return self.binary[name](x, y)
+        if name in ("max", "min"):  # of infinite numbers, and at most one that is finite
+            weakest = -math.inf if name == "max" else math.inf
+            others = [z for z in (x, y) if z != weakest]
+            return -weakest if -weakest in others else [*others, weakest][0]
+        if name == "div" and not isinstance(x, float):
+            return self.g.const(0)
+        finite = math.nan if name in ("mul", "div", "pow") else 0.0  # what any number stands for
+        a, b = (_as_float(z, finite) for z in (x, y))
+        values = {"add": a + b, "add_any": a + b, "sub": a - b, "mul": a * b}
+        values["div"] = a / b if b else math.nan
+        return self._number(values.get(name, math.nan), name)
+
+    def _quotient(self, x: Node, y: Node) -> Any:
+        if is_rational(y) and y.data[0] == 0:
+            return Unreadable("`div` by zero")
+        inverse = self.power(y, -ONE, "div")
+        return inverse if isinstance(inverse, Unreadable) else self.g.mul(x, inverse)
+
+    def _power(self, x: Node, y: Node) -> Any:
+        if is_rational(y):
+            return self.power(x, nearest_fraction(y.data[0]), "pow")
+        logarithm = self._log(x, "pow")
+        return self.g.exp(self.g.mul(y, logarithm)) if isinstance(logarithm, Node) else logarithm
+
+    def _log(self, x: Node, name: str = "log") -> Any:
+        if is_rational(x) and x.data[0] == 0:
+            return -math.inf if name == "log" else Unreadable(f"`{name}` of zero")
+        return self.g.log(x) if self._is_defined(x, -HALF) else outside(name)
+
+    def _log2(self, x: Node) -> Any:
+        log, unit = self._log(x), self.g.power(self.g.log(self.g.const(2)), -1)
+        # −∞ is that in every unit
+        return log if isinstance(log, float) else lift(lambda y: self.g.mul(unit, y), log)
+
+    def power(self, x: Node, r: Fraction, name: str) -> Any:
+        """x^r, where that is a real number wherever all p_k are positive."""
+        return self.g.power(x, r) if self._is_defined(x, r) else outside(name)
+
+    def _is_defined(self, x: Node, r: Fraction) -> bool:
+        """Whether x^r is: checked before a simplification may hide it."""
+        whole, ranges = r.denominator == 1, self.ranges
+        if whole and r >= 0:
+            return True
+        return ranges.exceeds_zero(x, r > 0) or (whole and ranges.exceeds_zero(self.g.scale(-1, x)))
+
+    def is_finite(self, x: Any) -> Any:
+        if isinstance(x, float) or self.ranges.range(x).finite:
+            return not isinstance(x, float)
+        return Unreadable("`is_finite` of a number that may be infinite")
+
+    def _cube_root(self, x: Node) -> Any:
+        if self.g.sign(x) not in (0, 1):
+            return Unreadable("`cbrt` of a number that may be negative")
+        return self.g.power(x, Fraction(1, 3))
+
+    def _hyperbolic(self, x: Node, sign: Fraction) -> Node:
+        g = self.g
+        return g.lin(ZERO, [(HALF, g.exp(x)), (sign, g.exp(g.scale(-1, x)))])
+
+    def _sign(self, x: Node) -> Any:
+        range_ = self.ranges.range(x)
+        if range_.lo > 0 or range_.hi < 0:
+            return self.g.const(1 if range_.lo > 0 else -1)
+        return Unreadable("`sign` of a number that may be zero")
+
+    def compare(self, op: str, x: Any, y: Any) -> Any:
+        """x ? y of numbers and nodes, which on the boundary may not be infinite."""
+        if not all(isinstance(z, float) or self.ranges.range(z).finite for z in (x, y)):
+            return Unreadable(f"`{op}` of a number that may be infinite")
+        if isinstance(x, float) or isinstance(y, float):
+            a, b = (z if isinstance(z, float) else 0.0 for z in (x, y))  # one is infinite
+            return TRUTH[op][1 - ((a > b) - (a < b))]
+        d = self.g.sub(x, y)
+        sign = self.ranges.sign(d)
+        if sign == 0:
+            return TRUTH[op][1]
+        if sign is not None:
+            truth = TRUTH[op] if sign == 1 else TRUTH[op][::-1]
+            size = d if sign == 1 else self.g.scale(-1, d)
+            if truth[0] == truth[1] or self.ranges.range(size).lo > 0:
+                return truth[0]
+            if is_affine(d):
+                return Split(truth[0], size, truth[1])
+        return Condition(d, TRUTH[op])
+
+    def choose(self, condition: Any, no: Any, yes: Any) -> Any:
+        """`jnp.where(condition, yes, no)`."""
+        if isinstance(condition, Unreadable):
+            return condition
+        if isinstance(condition, int) and condition in (0, 1):
+            return yes if condition else no
+        if isinstance(condition, Split):
+            return self._split(condition, no, yes)
+        if not isinstance(condition, Condition):
+            return Unreadable("a choice by a number that is not known")
+        return lift(lambda a, b: self._cut(condition, a, b), no, yes)
+
+    def _split(self, condition: Split, no: Any, yes: Any) -> Any:
+        face = condition.face
+
+        def on_face(x: Any) -> Any:
+            return x.other if isinstance(x, Split) and x.face is face else x
+
+        inside = yes if condition.inside else no
+        inside = inside.inside if isinstance(inside, Split) and inside.face is face else inside
+        other = on_face(yes if condition.other else no)
+        if isinstance(inside, Split) or isinstance(other, Split):
+            return Unreadable("`where` on several faces of the simplex at once")
+        if isinstance(inside, Node) and limit(self.g, inside, face) is other:
+            return inside
+        return Split(inside, face, other)
+
+    def _cut(self, condition: Condition, no: Any, yes: Any) -> Any:
+        """no + Σ c·max(d, 0)^r if yes − no = Σ c·d^r: the same without a choice."""
+        d, truth, g = condition.d, condition.truth, self.g
+        no, yes = (g.const(int(x)) if isinstance(x, (bool, int)) else x for x in (no, yes))
+        if no is yes:
+            return no
+        if isinstance(no, Node) and isinstance(yes, Node) and truth[0] != truth[2]:
+            if not truth[0]:
+                no, yes = yes, no
+            if len(terms(d)) == 1 and terms(d)[0][0] < 0:  # so that d = |x| − c, not c − |x|
+                d, no, yes = g.scale(-1, d), yes, no
+            beyond = g.maximum(d, g.const(0))
+            if (found := self._powers(g.sub(yes, no), d)) is not None:
+                powers = [(c, g.power(beyond, r)) for r, c in found if c]
+                return g.lin(Fraction(0), [(Fraction(1), no), *powers])
+        return Unreadable("`where` with a condition that cuts through the simplex")
+
+    def _powers(self, gap: Node, d: Node) -> list[tuple[Fraction, Fraction]] | None:
+        """Pairs (r, c) with gap = Σ c·d^r and r > 0, or None."""
+        own = [(c, x) for c, x in terms(gap) if x.op == "mono" and x.args == (d,)]
+        rest = self.g.lin(constant(gap), [pair for pair in terms(gap) if pair not in own])
+        if any(x.data[0] <= 0 for _, x in own):
+            return None
+        found = self._quadratic_in(rest, d)
+        if found is None:
+            return None
+        return [(Fraction(1), found[0]), (Fraction(2), found[1]), *((x.data[0], c) for c, x in own)]
+
+    def _quadratic_in(self, x: Node, d: Node) -> tuple[Fraction, Fraction] | None:
+        """(a, b) with x = a·d + b·d² on the simplex, by coefficients; or None."""
+        g = self.g
+        form, Q = quadratic_form(d, g.K), quadratic_form(x, g.K)
+        if is_affine(d) and form is not None and Q is not None:
+            values = [rational(v) for v in at_vertices(d, g.K)]
+            columns = [form.entries(), [v * w for v in values for w in values], Q.entries()]
+        else:
+            square = g.const(0)
+            if len(terms(d)) == 1:
+                ((c, y),), e = terms(d), constant(d)
+                square = g.lin(e**2, [(2 * e * c, y), (c**2, g.power(y, 2))])
+            parts = {y for z in (x, d, square) for _, y in terms(z)}
+            rows = [[constant(z), *(coefficient(z, y) for y in parts)] for z in (d, square, x)]
+            columns = [[rational(c) for c in row] for row in rows]
+        table, rank = fmpq_mat([*zip(*columns, strict=True)]).rref()
+        if rank > 2 or table[rank - 1, rank - 1] != 1:
+            return None
+        return fraction(table[0, 2]), fraction(table[1, 2]) if rank == 2 else ZERO
+
+
+def _as_float(x: Any, otherwise: float) -> float:
+    if isinstance(x, float):
+        return x
+    return float(x.data[0]) if is_rational(x) else otherwise
+
+
+def outside(name: str) -> Unreadable:
+    return Unreadable(f"`{name}` of a number that may be outside its domain")
+
+
+def nearest_fraction(r: Fraction) -> Fraction:
+    """An exponent: the fraction that was meant by the float nearest to it, such as 1/3."""
+    simple = r.limit_denominator(SIMPLE)
+    return simple if float(simple) == float(r) else r
+
+
+def negation(x: Any) -> Any:
+    if isinstance(x, Condition):
+        above, on, below = x.truth
+        return replace(x, truth=(not above, not on, not below))
+    return not x
+
+
+def conjunction(x: Any, y: Any) -> Any:
+    return _joined(x, y, True)
+
+
+def disjunction(x: Any, y: Any) -> Any:
+    return _joined(x, y, False)
+
+
+def _joined(x: Any, y: Any, neutral: bool) -> Any:
+    """x and y, or x or y."""
+    for a, b in ((x, y), (y, x)):
+        if isinstance(a, bool):
+            return b if a is neutral else not neutral
+    return x if x == y else Unreadable("several conditions that cut through the simplex")
+
+
+def number(value: Any, graph: Graph) -> Any:
+    """A constant of a jaxpr as an element: exactly the number that the float is."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    value = float(value)
+    if math.isnan(value):
+        return Unreadable("a constant that is not a number")
+    return value if math.isinf(value) else graph.const(Fraction(value))
+
+
+def real(x: Any, graph: Graph) -> Any:
+    """An element of an array of floats."""
+    if isinstance(x, (bool, int)):
+        return graph.const(int(x))
+    if isinstance(x, Condition):
+        return Unreadable("a condition that cuts through the simplex")
+    return x
+
+
+def is_concrete(array: np.ndarray) -> bool:
+    """Whether all elements are integers or truth values."""
+    return all(isinstance(x, (bool, int)) for x in array.flat)
+
+
+def _sort(do, args, params, aval):
+    """In ascending order along one axis; of several arrays at once it is not read."""
+    (array,) = args
+    axis = params["dimension"]
+    return _along(lambda row: _descending(do, row)[::-1], array, axis, array.shape[axis])
+
+
+def _largest(do, args, params, aval):
+    rows, k = args[0], params["k"]
+    if rows.ndim != 1:
+        raise NotImplementedError
+    values = np.array(_descending(do, list(rows))[:k], dtype=object)
+    places = np.full(k, Unreadable("the indices of `top_k`"), dtype=object)
+    return [values, places]
+
+
+def _descending(do: Arithmetic, elements: list) -> list:
+    """The k-th largest is the sum of the k largest less that of the k − 1 largest.
+
+    The sum of the k largest is the maximum over all sets of k elements.
+    """
+    n, g = len(elements), do.g
+    if n > SORTED or not all(isinstance(x, Node) for x in elements):
+        raise NotImplementedError
+    sums = [g.const(0)]
+    for k in range(1, n + 1):
+        sets = dict.fromkeys(g.add(*chosen) for chosen in combinations(elements, k))
+        kept = sorted(sets, key=lambda x: x.index)
+        sums.append(kept[0] if len(kept) == 1 else g.node("max", kept))
+    return [g.sub(sums[k], sums[k - 1]) for k in range(1, n + 1)]
+
+
+Rule = Callable[[Arithmetic, list[np.ndarray], dict[str, Any], Any], Any]
+
+
+def elementwise(f: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
+    """f on every element, with broadcasting."""
+    wide = np.broadcast_arrays(*arrays)
+    results = [f(*elements) for elements in zip(*(array.flat for array in wide), strict=True)]
+    return np.array(results, dtype=object).reshape(wide[0].shape)
+
+
+def _along(f: Callable[[list], list], array: np.ndarray, axis: int, size: int) -> np.ndarray:
+    """f on every row along an axis, which then has this size."""
+    rows = np.moveaxis(array, axis, -1)
+    results = [f(list(rows[index])) for index in np.ndindex(*rows.shape[:-1])]
+    new = np.array(results, dtype=object).reshape(*rows.shape[:-1], size)
+    return np.moveaxis(new, -1, axis)
+
+
+def _broadcast(do, args, params, aval):
+    shape = [1] * len(aval.shape)
+    for axis, size in zip(params["broadcast_dimensions"], args[0].shape, strict=True):
+        shape[axis] = size
+    return np.broadcast_to(args[0].reshape(shape), aval.shape)
+
+
+def _reshape(do, args, params, aval):
+    order = params["dimensions"] or range(args[0].ndim)
+    return np.transpose(args[0], order).reshape(aval.shape)
+
+
+def _slice(do, args, params, aval):
+    strides = params["strides"] or (1,) * args[0].ndim
+    ranges = zip(params["start_indices"], params["limit_indices"], strides, strict=True)
+    return args[0][tuple(slice(*one) for one in ranges)]
+
+
+def _iota(do, args, params, aval):
+    shape = [1] * len(aval.shape)
+    shape[params["dimension"]] = -1
+    counts = np.arange(aval.shape[params["dimension"]]).reshape(shape)
+    return _as_floats(do, elementwise(int, np.broadcast_to(counts, aval.shape)))
+
+
+def _convert(do, args, params, aval):
+    if aval.dtype not in (np.float32, np.float64):
+        raise NotImplementedError
+    return _as_floats(do, args[0])
+
+
+def _as_floats(do, array):
+    return elementwise(lambda x: do.on_reals(lambda y: y, x), array)
+
+
+def _reduce(name: str) -> Rule:
+    """Σ, Π, max or min over axes."""
+
+    def rule(do, args, params, aval):
+        array = args[0]
+        for axis in sorted(map(int, params["axes"]), reverse=True):
+            array = _along(lambda row: [fold(do, name, row)], array, axis, 1).squeeze(axis)
+        return array
+
+    return rule
+
+
+def fold(do: Arithmetic, name: str, elements: list) -> Any:
+    """A binary operation over a list; sums and maxima of nodes at once."""
+    at_once = {"add": do.g.add, "max": do.g.maximum}
+    if name in at_once and elements and all(isinstance(x, Node) for x in elements):
+        return at_once[name](*elements)
+    if not elements:
+        of_none = {"add": do.g.const(0), "mul": do.g.const(1), "max": -math.inf, "min": math.inf}
+        return of_none[name]
+    result = elements[0]
+    for x in elements[1:]:
+        result = do.combine(name, result, x)
+    return result
+
+
+def _cumulative_sum(do, args, params, aval):
+    step = -1 if params["reverse"] else 1
+
+    def sums(row: list) -> list:
+        return [*accumulate(row[::step], lambda x, y: do.combine("add", x, y))][::step]
+
+    axis = params["axis"]
+    return _along(sums, args[0], axis, args[0].shape[axis])
+
+
+def _dot(do, args, params, aval):
+    """Contracted as Σ over the last axis of one and the last of the other."""
+    (left, right), (first, second) = params["dimension_numbers"]
+    x, x_free = _last(args[0], first, left)
+    y, y_free = _last(args[1], second, right)
+    out = np.empty(aval.shape, dtype=object)
+    batches = [args[0].shape[axis] for axis in first]
+    for b in product(*map(range, batches)):
+        for i, j in product(np.ndindex(*x_free), np.ndindex(*y_free)):
+            out[(*b, *i, *j)] = _inner(do, x[(*b, *i)], y[(*b, *j)])
+    return out
+
+
+def _last(array: np.ndarray, batch, contracted) -> tuple[np.ndarray, tuple[int, ...]]:
+    free = [a for a in range(array.ndim) if a not in batch and a not in contracted]
+    moved = np.transpose(array, (*batch, *free, *contracted))
+    sizes = tuple(array.shape[a] for a in free)
+    return moved.reshape((*(array.shape[a] for a in batch), *sizes, -1)), sizes
+
+
+def _inner(do: Arithmetic, x: np.ndarray, y: np.ndarray) -> Any:
+    for a, b in ((x, y), (y, x)):
+        constant = all(isinstance(z, Node) and is_rational(z) for z in a)
+        if constant and all(isinstance(z, Node) for z in b):
+            pairs = zip(a, b, strict=True)
+            return do.g.lin(Fraction(0), [(c.data[0], z) for c, z in pairs])
+    products = [do.combine("mul", a, b) for a, b in zip(x, y, strict=True)]
+    return fold(do, "add", products)
+
+
+def _compare(name: str) -> Rule:
+    def rule(do, args, params, aval):
+        return elementwise(lambda x, y: do.on_reals(partial(do.compare, name), x, y), *args)
+
+    return rule
+
+
+def _select(do, args, params, aval):
+    if len(args) != 3:
+        raise NotImplementedError
+    return elementwise(do.choose, *args)
+
+
+def _integer_power(do, args, params, aval):
+    exponent = Fraction(params["y"])
+
+    def one(x):
+        if isinstance(x, float):
+            return Unreadable("`integer_pow` of an infinite constant")
+        return do.power(x, exponent, "integer_pow")
+
+    return elementwise(lambda x: lift(one, x), args[0])
+
+
+def _logical(f: Callable[..., Any]) -> Rule:
+    """Of truth values; of integers, `and`, `or` and `not` act on their bits."""
+
+    def rule(do, args, params, aval):
+        if aval.dtype != np.bool_:
+            raise NotImplementedError
+        return elementwise(lambda *xs: lift(f, *xs), *args)
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "broadcast_in_dim": _broadcast,
+    "reshape": _reshape,
+    "squeeze": lambda do, args, params, aval: args[0].reshape(aval.shape),
+    "expand_dims": lambda do, args, params, aval: args[0].reshape(aval.shape),
+    "transpose": lambda do, args, params, aval: np.transpose(args[0], params["permutation"]),
+    "rev": lambda do, args, params, aval: np.flip(args[0], params["dimensions"]),
+    "concatenate": lambda do, args, params, aval: np.concatenate(args, params["dimension"]),
+    "stack": lambda do, args, params, aval: np.stack(args, params["axis"]),
+    "slice": _slice,
+    "iota": _iota,
+    "convert_element_type": _convert,
+    "reduce_sum": _reduce("add"),
+    "reduce_prod": _reduce("mul"),
+    "reduce_max": _reduce("max"),
+    "reduce_min": _reduce("min"),
+    "cumsum": _cumulative_sum,
+    "dot_general": _dot,
+    "select_n": _select,
+    "clamp": lambda do, args, params, aval: elementwise(do.clamp, *args),
+    "integer_pow": _integer_power,
+    "polynomial": lambda do, args, params, aval: elementwise(do.polynomial, *args),
+    "is_finite": lambda do, args, params, aval: elementwise(
+        lambda x: do.on_reals(do.is_finite, x), args[0]
+    ),
+    "sort": _sort,
+    "top_k": _largest,
+    "and": _logical(conjunction),
+    "or": _logical(disjunction),
+    "not": _logical(negation),
+    **{name: _compare(name) for name in TRUTH},
+}

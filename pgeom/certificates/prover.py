@@ -1,0 +1,226 @@
+"""The methods in order: rules, structured Hessians, bisection, and disproof."""
+
+import math
+import time
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb, ctx, fmpq
+
+from pgeom.certificates.arithmetics import (
+    Spectra,
+    Undefined,
+    affordable,
+    second_derivative,
+    spectra,
+)
+from pgeom.certificates.certificate import Certificate, Verdict, jaxpr_hash, seal
+from pgeom.certificates.disproofs import (
+    MANY,
+    Pair,
+    flat_segment,
+    negative_pair,
+    points_along,
+    rational_point,
+    sample,
+)
+from pgeom.certificates.expression import (
+    Node,
+    at_vertices,
+    dot,
+    fraction,
+    is_affine,
+    rational,
+    reachable,
+)
+from pgeom.certificates.hessians import Budget, Cover, HessianBound, cover
+from pgeom.certificates.reader import Reading, Unsupported, read
+from pgeom.certificates.rewriting import rewrite
+from pgeom.certificates.rules import Proof, span_tangents
+from pgeom.diagnosis.search import Witness
+from pgeom.types import Generator
+
+PRECISION = 128  # bits of interval endpoints
+SHARPEN = Budget(gap=2e-3, cells=200)  # of a bound that holds already, K ≤ 3
+DECIDE = Budget(gap=0.5, cells=400)  # whether F is convex at all, K ≤ 6
+WORK = 300_000  # evaluations of rows in balls that a decision may take, by a checker as well
+
+
+def prove(F: Generator, K: int) -> Certificate:
+    """Everything that the methods prove about F on K classes."""
+    start = time.perf_counter()
+    with ctx.workprec(PRECISION):
+        try:
+            reading = read(F, K)
+            reading = reading._replace(root=rewrite(reading.graph, reading.root))
+            for x in reachable(reading.root):
+                reading.ranges.require_domain(x)
+        except (Unsupported, Undefined) as error:
+            claims = _claims("unknown", "unknown", None, None)
+            empty = {"nodes": [], "evidence": {}, "attained": {}, "segment": None}
+            document = {"K": K, **claims, **empty}
+            return _certificate(claims, document, start, None, str(error))
+        return Prover(reading).certificate(start)
+
+
+class Prover:
+    """One expression, and what is known of it so far."""
+
+    def __init__(self, reading: Reading):
+        self.root, self.rules, self.jaxpr = reading.root, reading.ranges.rules, reading.jaxpr
+        self.K = self.rules.K
+        points = sample(self.K)
+        if self.K > MANY:
+            points = points[: min(40, affordable(self.root, self.K))]
+        seen = spectra(self.root, points)
+        sure = np.abs(seen.lowest) > 1e-9 * np.abs(seen.highest)  # beyond rounding
+        self.seen = Spectra(*(column[sure | (seen.highest < 1e3)] for column in seen))
+
+    def certificate(self, start: float) -> Certificate:
+        tree = self.rules.prove(self.root, 1)
+        lower, upper = self._whole(1), self._whole(-1)
+        pair, flat = None, None
+        if tree is None and not lower.convex:
+            pair = self._disproof(lower)
+        if pair is None:
+            lower, upper = self._refined(lower, tree is not None), self._refined(upper, True)
+        evidence = lower.document()
+        if tree is not None and (lower.bound is None or lower.bound <= 0):
+            evidence = {"bound": fmpq(0), "proof": tree.document(), "cover": {}}
+        convex: Verdict = "proved" if tree is not None or lower.convex else "unknown"
+        strict: Verdict = "proved" if self._is_strict(tree, lower) else "unknown"
+        if pair is not None:
+            convex, strict, evidence = "disproved", "disproved", None
+        elif strict == "unknown":
+            flat = flat_segment(self.root, self.K)
+            strict = "unknown" if flat is None else "disproved"
+        above = upper.document()
+        claims = _claims(convex, strict, evidence, above)
+        document = {
+            "K": self.K,
+            "jaxpr": jaxpr_hash(self.jaxpr),
+            "nodes": node_rows(self.root, self.K),
+            **claims,
+            "evidence": {"m_tangent": evidence, "M_tangent": above},
+            "segment": flat if pair is None else (pair.p, pair.eta),
+            "attained": {"m_tangent": self._attained(1), "M_tangent": self._attained(-1)},
+        }
+        reason = ""
+        if convex == "unknown":
+            reason = "no rule applies, and neither a proof nor a counterexample was found"
+        elif strict == "unknown":
+            reason = "convex, but neither strictness nor a flat segment was found"
+        return _certificate(claims, document, start, _witness(pair, flat), reason)
+
+    def _whole(self, sign: int) -> Cover:
+        """What one matrix for the whole simplex proves."""
+        return cover(HessianBound(self.root, sign, self.rules), self._least(sign), Budget())
+
+    def _least(self, sign: int) -> float:
+        """The least curvature of sign·F that was seen."""
+        values = self.seen.lowest if sign == 1 else -self.seen.highest
+        return float(values.min()) if len(values) else math.inf
+
+    def _refined(self, whole: Cover, known: bool) -> Cover:
+        """The bound on cells, where that on the whole simplex is too coarse and K is small."""
+        hessian, least = whole.hessian, self._least(whole.hessian.sign)
+        bound = -math.inf if whole.bound is None else float(arb(whole.bound))
+        if self.K == 2 or not hessian.parts or bound >= least - SHARPEN.gap * abs(least):
+            return whole
+        if not known and least > 0 and bound <= 0 and self.K <= 6:
+            cells = min(DECIDE.cells, int(WORK / hessian.work()))
+            return cover(hessian, least, DECIDE._replace(cells=cells), target=least / 2)
+        if self.K <= 3 and math.isfinite(least):
+            refined = HessianBound(self.root, hessian.sign, self.rules, refine=True)
+            cells = SHARPEN.cells // (1 + refined.slow_parts())
+            sharper = cover(refined, least, SHARPEN._replace(cells=cells))
+            if sharper.bound is not None and float(arb(sharper.bound)) > bound:
+                return sharper
+        return whole
+
+    def _disproof(self, lower: Cover) -> Pair | None:
+        extra = [np.array([float(arb(x)) for x in lower.worst.centre()])]
+        if len(self.seen.lowest):
+            extra.insert(0, self.seen.points[np.argmin(self.seen.lowest)])
+        ridges = [part for part in lower.hessian.parts if part.rule == "ridge"]
+        for part in ridges[:MANY]:
+            lowest = self.rules.ridges.lowest(part.chosen, part.data)
+            if lowest.bound < 0:
+                extra += points_along(part.data, lowest.place)
+        return negative_pair(self.root, self.K, extra)
+
+    def _is_strict(self, tree: Proof | None, lower: Cover) -> bool:
+        if lower.bound is not None and lower.bound > 0:
+            return True
+        return tree is not None and span_tangents(tree.strict, self.K)
+
+    def _attained(self, sign: int) -> dict[str, Any] | None:
+        """Where the curvature of sign·F is least in float64: a point, a direction, and a bound.
+
+        The curvature of F is at most that for sign 1, and at least that for sign −1.
+        """
+        inside = self.seen.points.min(axis=1) > 2.0**-30
+        if not inside.any():
+            return None
+        values = self.seen.lowest if sign == 1 else -self.seen.highest
+        i = np.argmin(np.where(inside, values, np.inf))
+        along = (self.seen.down if sign == 1 else self.seen.up)[i]
+        step = [Fraction(float(x)).limit_denominator(2**20) for x in along]
+        step[0] -= sum(step)
+        p, d = rational_point(self.seen.points[i]), tuple(map(rational, step))
+        value = sign * second_derivative(self.root, [p], d) / arb(dot(d, d))
+        if not value.is_finite():
+            return None
+        size = float(value.upper())
+        return {"p": p, "d": d, "value": sign * Fraction(size + 1e-12 * abs(size) + 1e-30)}
+
+
+def node_rows(root: Node, K: int) -> list[list[Any]]:
+    """The expression as rows [operation, arguments, constants], the root last.
+
+    Affine functions are written as their values at the vertices.
+    """
+    place = {x: i for i, x in enumerate(reachable(root))}
+    return [
+        ["affine", [], at_vertices(x, K)]
+        if is_affine(x)
+        else [x.op, [place[y] for y in x.args], [*x.data]]
+        for x in place
+    ]
+
+
+def _claims(convex: Verdict, strict: Verdict, below: dict | None, above: dict | None) -> dict:
+    method = "disproof" if convex == "disproved" else "none"
+    if convex == "proved" and below is not None:
+        method = "structured Hessian" if below["bound"] else "rules"
+        if "halves" in below["cover"]:
+            method = "bisection"
+    return {
+        "convex": convex,
+        "strictly_convex": strict,
+        "m_tangent": None if below is None else fraction(below["bound"]),
+        "M_tangent": None if above is None else -fraction(above["bound"]),
+        "method": method,
+    }
+
+
+def _certificate(
+    claims: dict, document: dict, start: float, witness: Witness | None, reason: str
+) -> Certificate:
+    K, sealed = document["K"], seal(document)
+    seconds = time.perf_counter() - start
+    return Certificate(
+        K=K, **claims, witness=witness, reason=reason, seconds=seconds, document=sealed
+    )
+
+
+def _witness(pair: Pair | None, flat: tuple | None) -> Witness | None:
+    if pair is not None:
+        p, eta, value = pair.p, pair.eta, float(pair.divergence.upper())
+    elif flat is not None:
+        (p, eta), value = flat, 0.0
+    else:
+        return None
+    eta, p = (np.array([float(arb(x)) for x in y]) for y in (eta, p))
+    return Witness(eta, p, value)

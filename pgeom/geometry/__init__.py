@@ -1,1 +1,0 @@
-"""The mathematics: arrays in, arrays out."""

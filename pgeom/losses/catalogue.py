@@ -1,14 +1,9 @@
-"""The losses of the experiments and their constants.
+"""The losses of the experiments, with every constant of the protocol.
 
-The constants of the paper's three objectives in the experiments.
-
-The paper states none of those marked ◇; they were fitted to its published tables.
+The paper states none of the constants marked ◇; they were fitted to its published tables.
 
 >>> HPG["ridges"], MARGIN["kappa"]
 (4, 0.2)
-
-The losses of the experiments, with every constant of the protocol.
-
 >>> import jax.numpy as jnp
 >>> from pgeom.types import Annealing, ClassStats
 >>> stats = ClassStats(counts=jnp.array([5.0, 5.0]), centroids=jnp.array([[0.0], [1.0]]))
@@ -34,14 +29,7 @@ MARGIN = {"tau": 0.1, "kappa": 0.2, "nu": 0.1}  # ◇ of APMS
 
 
 candidates, likelihood = Deferred("pgeom.losses.candidates"), Deferred("pgeom.losses.likelihood")
-noise_robust, tempered = (
-    Deferred("pgeom.losses.noise_robust"),
-    Deferred("pgeom.losses.noise_robust"),
-)
-prior_adjusted, brier_score = (
-    Deferred("pgeom.losses.likelihood"),
-    Deferred("pgeom.losses.likelihood"),
-)
+noise_robust = Deferred("pgeom.losses.noise_robust")
 
 LIKELIHOOD, ROBUST, GENERATOR = "Likelihood", "Noise-robust", "Generator-based"
 PRIOR = "Prior-adjusted"
@@ -70,7 +58,7 @@ _GENERAL = (
         "brier",
         "Brier",
         GENERATOR,
-        from_logits(brier_score.brier),
+        from_logits(likelihood.brier),
         look=Look("#0AAA97", "h"),
         proper=True,
         generator=candidates.brier_generator,
@@ -127,7 +115,7 @@ _GENERAL = (
         "btl",
         "BTL",
         ROBUST,
-        from_logits(tempered.bi_tempered),
+        from_logits(noise_robust.bi_tempered),
         {"t1": 0.8, "t2": 1.2},  # ◇
         Look("#743D6C", ">"),
     ),
@@ -172,7 +160,7 @@ _LONG_TAIL = (
         "cb_ce",
         "CB-CE",
         PRIOR,
-        from_counts(prior_adjusted.class_balanced_cross_entropy),
+        from_counts(likelihood.class_balanced_cross_entropy),
         {"beta": 0.99},  # ◇
         Look("#003200", "s"),
     ),
@@ -180,14 +168,14 @@ _LONG_TAIL = (
         "balanced_softmax",
         "Balanced Softmax",
         PRIOR,
-        from_counts(prior_adjusted.balanced_softmax),
+        from_counts(likelihood.balanced_softmax),
         look=Look("#886BA8", "^"),
     ),
     LossSpec(
         "logit_adjustment",
         "Logit adjustment",
         PRIOR,
-        from_counts(prior_adjusted.logit_adjustment),
+        from_counts(likelihood.logit_adjustment),
         {"tau": 1.0},
         Look("#DD6C8A", "v"),
     ),
@@ -195,7 +183,7 @@ _LONG_TAIL = (
         "ldam",
         "LDAM",
         PRIOR,
-        from_counts(prior_adjusted.ldam),
+        from_counts(likelihood.ldam),
         {"max_margin": 0.5, "scale": 8.0},  # ◇ the scale
         Look("#464F00", "D"),
     ),

@@ -2,9 +2,9 @@
 
 import sys
 
+from experiments.shell import processes
 from pgeom import extras
-from pgeom.frontend import interrupts
 
 if sys.argv[:1] == ["-m"]:  # so Python has it while it looks for the module of `python -m`
-    interrupts.watch()
-    extras.exit_without("python -m experiments", "experiments")
+    processes.end_at_ctrl_c()
+    extras.exit_without("this command", "experiments")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
-from pgeom.frontend import command_line
-from pgeom.frontend.errors import UsageError
+from experiments.shell import command_line
+from experiments.shell.errors import UsageError
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.spec import LossSpec
 

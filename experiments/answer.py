@@ -19,10 +19,10 @@ from experiments.engine.controls import CONTROLS, Control
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
 from experiments.longtail import DATASET, REGIME
+from experiments.shell import command_line
+from experiments.shell.errors import UsageError
+from experiments.shell.names import choose_all
 from pgeom.data.regimes import KINDS
-from pgeom.frontend import command_line, output
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import choose_all
 from pgeom.losses.catalogue import GENERAL, LOSSES, SYNONYMS
 
 REFERENCE = "ce"
@@ -214,7 +214,7 @@ def show(plan: Plan, page: Path | None, command: Command, given: str) -> list[Pa
     if page is not None:
         written.append(write_page(page, evidence, tables, drawn, given))
     if command.json:
-        print(to_json(evidence.effects), file=output.results())
+        print(to_json(evidence.effects), file=command_line.results())
     else:
         for label in PRINTED:
             for grid in tables[label]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, make_study
 from experiments.engine.study import Study
-from pgeom.frontend import command_line
+from experiments.shell import command_line
 
 
 def main(

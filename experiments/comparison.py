@@ -11,7 +11,7 @@ from experiments import longtail
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
-from pgeom.frontend import command_line
+from experiments.shell import command_line
 
 NOISE_DATASETS = ("digits", "breast-cancer", "confusion")
 

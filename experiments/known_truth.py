@@ -15,9 +15,9 @@ from pathlib import Path
 from experiments.engine.command import Command
 from experiments.engine.options import Common, Options, make_study
 from experiments.engine.study import Study
+from experiments.shell import command_line
+from experiments.shell.errors import UsageError, refusals
 from pgeom.data.regimes import transition
-from pgeom.frontend import command_line
-from pgeom.frontend.errors import UsageError
 from pgeom.losses import catalogue
 from pgeom.training.settings import PAPER
 
@@ -100,11 +100,9 @@ def make_studies(
 
 def _require_channels(study: Study) -> None:
     """Refuse a regime whose effect on the posterior is not known."""
-    for regime in study.regimes:
-        try:
+    with refusals("--regimes: "):
+        for regime in study.regimes:
             transition(regime, study.dataset.num_classes, study.dataset.noise_map)
-        except ValueError as error:
-            raise UsageError(f"--regimes: {error}") from None
 
 
 def show(studies: dict[int, Study], command: Command) -> list[Path]:

@@ -15,10 +15,10 @@ from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
 from experiments.longtail import DATASET
-from pgeom.frontend import command_line
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import separated
+from experiments.shell import command_line
+from experiments.shell.errors import UsageError
 from pgeom.losses.catalogue import LINKED, LOSSES, TSALLIS
+from pgeom.messages import separated
 
 KNOWN = {name: LOSSES[name] for name in ("brier", "capm", "hpg")} | {TSALLIS.name: TSALLIS}
 HUNDRED_SEEDS = replace(DEFAULTS, seeds=("100",))

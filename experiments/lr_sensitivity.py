@@ -6,8 +6,8 @@ from pathlib import Path
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, make_study
 from experiments.engine.study import Study
-from pgeom.frontend import command_line
-from pgeom.frontend.errors import UsageError
+from experiments.shell import command_line
+from experiments.shell.errors import UsageError
 
 RATES = (3e-4, 1e-3, 3e-3)
 

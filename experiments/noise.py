@@ -5,11 +5,8 @@ from pathlib import Path
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, make_study
 from experiments.engine.study import Study
+from experiments.shell import command_line
 from pgeom.data.regimes import Regime
-from pgeom.frontend import command_line
-from pgeom.frontend.writing import NAME_BYTES, cut_name
-
-STEM_BYTES = NAME_BYTES - 50  # of a dataset, which leaves room for the rest of a name
 
 
 def main(
@@ -53,12 +50,11 @@ def show(study: Study, command: Command) -> list[Path]:
     titles = {str(regime): f"{name}, {regime}" for regime in study.regimes}
     grids = [performance(frame, title, regime) for regime, title in titles.items()]
     grids += [significance(frame, title, regime) for regime, title in titles.items()]
-    stem = cut_name(name, STEM_BYTES)
     legend, noisiest = figures.legend(study.losses), noisiest_regime(study.regimes)
-    written = figures.noise_accuracy(frame, legend, out / f"noise-accuracy-{stem}")
+    written = figures.noise_accuracy(frame, legend, out / f"noise-accuracy-{name}")
     logits = read_logits(study, noisiest, out)
-    written += figures.reliability(logits, legend, out / f"reliability-{stem}-{noisiest}")
-    page = out / f"tables-{stem}.md"
+    written += figures.reliability(logits, legend, out / f"reliability-{name}-{noisiest}")
+    page = out / f"tables-{name}.md"
     publish(grids, summarise(frame).assign(dataset=name), page, command.console, command.json)
     return [page, *written]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pgeom.frontend import command_line, output
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.numbers import count
+from experiments.shell import command_line
+from experiments.shell.errors import UsageError
+from pgeom.messages import count
 
 if TYPE_CHECKING:
     from experiments.engine.recompute import Comparison
@@ -59,7 +59,7 @@ def main(
     for line in describe_comparison(found):
         console.print(line, soft_wrap=True)
     if json:
-        print(to_json(record["identity"], found), file=output.results())
+        print(to_json(record["identity"], found), file=command_line.results())
     return 1 if found.values else 0
 
 

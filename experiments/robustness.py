@@ -12,8 +12,8 @@ from pathlib import Path
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
-from pgeom.frontend import command_line
-from pgeom.frontend.errors import UsageError
+from experiments.shell import command_line
+from experiments.shell.errors import UsageError
 
 
 def main(

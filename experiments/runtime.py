@@ -10,7 +10,7 @@ from pathlib import Path
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
-from pgeom.frontend import command_line
+from experiments.shell import command_line
 
 COLUMNS = {"seconds": "Seconds per run ↓"}
 

@@ -11,9 +11,9 @@ import tyro
 from rich.console import Console
 from rich.text import Text
 
-from pgeom.frontend import command_line, loading, output
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.writing import write_text
+from experiments.shell import command_line, loading
+from experiments.shell.errors import UsageError
+from experiments.shell.files import make_folder, write_text
 from proofs_numeric import check_table, runner
 from proofs_numeric.check_table import Results
 
@@ -57,7 +57,7 @@ def main(
     jobs = [] if generator else runner.plan_jobs(only, classes)
     for folder, option in ((figures, "--figures"), (out, "--out")):
         if folder is not None:
-            command_line.make_folder(folder, option=option)
+            make_folder(folder, option=option)
     if certify:
         return _certify(generator, only, classes, progress, json, out)
     if generator:
@@ -77,7 +77,7 @@ def main(
         write_text(out / "proofs.json", f"{text}\n")
         write_text(out / "proofs.md", check_table.to_markdown(results, notes))
     if json:
-        print(text, file=output.results())
+        print(text, file=command_line.results())
     else:
         _print(results, [*notes, *drawn], verbose)
     return 0 if check_table.all_hold(results) else 1
@@ -128,7 +128,7 @@ def _certify(
         proved.write([*rows, *ranges], out)
     if json:
         everything = proved.to_json([*rows, *ranges])
-        print(json_format.dumps(everything, ensure_ascii=False), file=output.results())
+        print(json_format.dumps(everything, ensure_ascii=False), file=command_line.results())
     else:
         console = command_line.make_console()
         for part in (*proved.to_rich([*rows, *ranges]), proved.summary([*rows, *ranges])):

@@ -19,7 +19,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from pgeom.frontend.numbers import count
+from pgeom.messages import count
 from proofs_numeric.check import Check
 
 Results = dict[str, list[Check]]

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import tyro
 
-from pgeom.frontend import command_line, output
+from experiments.shell import command_line
+from experiments.shell.files import make_folder
 from proofs_numeric import runner
 
 
@@ -15,7 +16,7 @@ def main(folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DI
     Args:
       folder: Where to draw them, as PNG, PDF and SVG; made if it is missing.
     """
-    command_line.make_folder(folder, option="DIR")
+    make_folder(folder, option="DIR")
     runner.configure()
     # here and not above: --help should not wait for them
     from proofs_numeric import theory_figures
@@ -23,7 +24,7 @@ def main(folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DI
     with command_line.make_console(stderr=True).status("figures"):
         paths = theory_figures.draw(folder)
     for path in paths:
-        print(f"wrote {path}", file=output.results())
+        print(f"wrote {path}", file=command_line.results())
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from rich.table import Table
 
+from experiments.shell.files import write_text
 from pgeom.certificates import certify
 from pgeom.diagnosis import check_generator
-from pgeom.frontend.writing import write_text
 from pgeom.types import Generator
 from proofs_numeric import certified_ranges, configurations
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import Progress
 
+from experiments.shell.errors import UsageError
+from experiments.shell.names import choose_all
+from experiments.shell.processes import worker_pool
 from pgeom.deferred import Deferred
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import choose_all
-from pgeom.frontend.processes import worker_pool
 from proofs_numeric.check import Check
 
 CLASSES = (2, 3, 10, 100)
@@ -129,13 +129,12 @@ def configure() -> None:
     """
     import jax
 
-    from pgeom import environment
+    from experiments.shell.compilation_cache import use_cache
 
     gc.set_threshold(100_000)
     jax.config.update("jax_enable_x64", True)
-    environment.use_cache(min_seconds=0.2)
+    use_cache(min_seconds=0.2)
     jax.config.update("jax_disable_most_optimizations", True)
-    environment.count_devices()
 
 
 def run(jobs: list[Job], console: Console) -> dict[str, list[Check]]:

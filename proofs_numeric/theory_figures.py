@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 
+from experiments.shell import figure_style
+from experiments.shell.figure_style import BLUE, GREEN, GREY, ORANGE, RED
 from pgeom import simplex
 from pgeom.compilation import quick_jit
 from pgeom.data.regimes import Regime
 from pgeom.diagnosis import bounds, curvature
-from pgeom.frontend import figure_style
-from pgeom.frontend.figure_style import BLUE, GREEN, GREY, ORANGE, RED
 from pgeom.generators import Hyperbolic, Quadratic, shannon, squared_norm
 from pgeom.losses.candidates import hpg_generator
 from pgeom.losses.catalogue import LOSSES

@@ -14,12 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from experiments.shell.errors import UsageError, refusals
 from pgeom.compilation import quick_jit
 from pgeom.diagnosis import bounds, check_generator, curvature
 from pgeom.diagnosis.table import explain_convexity
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.loading import one_line
 from pgeom.losses.own import require_generator
+from pgeom.messages import describe_error
 from pgeom.scores import bregman_divergence, bregman_score, conditional_risk, on_logits, values_at
 from pgeom.types import Generator
 from proofs_numeric import failures, probes, user_float32
@@ -33,14 +33,15 @@ ROUNDING = 16  # units in the last place of the terms by which a regret may be o
 
 def checks(F: Generator, K: int, name: str = "F") -> tuple[list[Check], list[str]]:
     """Everything about F on K classes, and a note for each failure; `name` is for messages."""
-    require_generator(F, K, f"--generator: {name}")
+    with refusals("--generator: "):
+        require_generator(F, K, name)
     try:
         diagnostics = _diagnostics(F, K)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # of F or of the library, but no failed check
         raise UsageError(
-            f"--generator: checking {name} failed with {one_line(error)} (K={K})"
+            f"--generator: checking {name} failed with {describe_error(error)} (K={K})"
         ) from error
     notes = [f"K={K}: {one.failure}" for one in diagnostics if not one.check.holds]
     return [one.check for one in diagnostics], list(dict.fromkeys(notes))

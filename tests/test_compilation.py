@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from experiments.shell.processes import available_cores
 from pgeom.compilation import CPU_OPTIONS, QUICK_OPTIONS, supported
-from pgeom.frontend.processes import available_cores
 
 PARTS = "outer_dimension_partitions"  # of a loop, in the text of a compiled program
 

@@ -92,8 +92,8 @@ runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
 """
     done = run(start)
     assert done.returncode == 2
-    command = module if module == "proofs_numeric.checker" else module.split(".")[0]
-    expected = rf"python -m {command} needs [\w, ]+: pip install 'pgeom\[{extra}\]'\n"
+    command = f"python -m {module}" if extra == "certify" else "this command"
+    expected = rf"{command} needs [\w, ]+: pip install 'pgeom\[{extra}\]'\n"
     assert re.fullmatch(expected, done.stderr) and not done.stdout
 
 

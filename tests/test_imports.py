@@ -10,6 +10,7 @@ COMMANDS = {f"experiments.{file.stem}" for file in ROOT.glob("experiments/[a-z]*
 
 # the rooms of the library, the inner ones first: each may import itself and those before it
 ORDER = (
+    "pgeom.messages",
     "pgeom.types",
     "pgeom.extras",
     "pgeom.deferred",
@@ -39,36 +40,36 @@ def before(room):
 
 # what reads records and never trains: neither jobs, commands nor the trainer
 READING = {f"experiments.engine.{name}" for name in ("study", "records", "results")}
-READING |= LOSSES | {"pgeom.data", "pgeom.evaluation", "pgeom.frontend"}
-SHOWING = {"experiments.engine", "experiments.tables", "experiments.figures"}
+READING |= LOSSES | {"pgeom.data", "pgeom.evaluation", "experiments.shell"}
+SHELL = "experiments.shell"
+SHOWING = {SHELL, "experiments.engine", "experiments.tables", "experiments.figures"}
 
 ROOMS = {  # a room or a file of one, and what of the project it may import besides itself
     "pgeom/__init__.py": {"pgeom.deferred", "pgeom.public"},
     "pgeom/public.py": LOSSES | {"pgeom.evaluation"},
-    "pgeom/frontend": set(),
-    "pgeom/environment.py": {"pgeom.frontend"},
     # a diagnosis asks for a proof where that is wanted, and certificates name its witnesses
     "pgeom/diagnosis/__init__.py": before("pgeom.certificates") | {"pgeom.certificates"},
-    "pgeom/losses/own.py": LOSSES | {"pgeom.frontend"},  # it refuses what a user brings
     **{room.replace(".", "/") + suffix: before(room) for room in ORDER for suffix in ("", ".py")},
-    "pgeom/data": before("pgeom.functions") | {"pgeom.frontend"},
+    "pgeom/data": before("pgeom.functions"),
     "pgeom/evaluation": MATHEMATICS,
-    "experiments/engine": {"pgeom"},
+    "experiments/shell": {"pgeom.messages"},
+    "experiments/engine": {"pgeom", SHELL},
     "experiments/tables": READING,
     "experiments/figures": READING | {"experiments.tables"},
     "experiments/report": {"pgeom"} | SHOWING | COMMANDS,
     "experiments/speed": {"pgeom"} | SHOWING,
     "experiments": {"pgeom"} | SHOWING | COMMANDS,  # the commands
+    "proofs_numeric/__init__.py": {"pgeom.extras", "experiments"},  # its commands end alike
     "proofs_numeric": MATHEMATICS
     | {f"pgeom.losses.{name}" for name in ("catalogue", "candidates", "own")}
-    | {"pgeom.environment", "pgeom.data", "pgeom.frontend"},
+    | {"pgeom.data", SHELL},
 }
 LIBRARIES = {  # a library, and the only places for it
     "sklearn": ("pgeom/data/", "pgeom/sklearn.py", "experiments/speed/estimator.py"),
     "scipy": ("pgeom/evaluation/significance.py", "pgeom/evaluation/statistics.py"),
     "matplotlib": (
         "experiments/figures/",
-        "pgeom/frontend/figure_style.py",
+        "experiments/shell/figure_style.py",
         "proofs_numeric/theory_figures.py",
     ),
     "torch": ("experiments/speed/",),
@@ -103,8 +104,6 @@ def forbidden(path, source):
     for name in imported(source):
         if name.startswith(".") or (under(name, TOPS) and not under(name, allowed)):
             yield name
-        if path.startswith("pgeom/frontend/") and under(name, {"jax"}):
-            yield name  # a command line reports bad input before anything slow is imported
         if not path.startswith(LIBRARIES.get(name.split(".")[0], ("",))):
             yield name
 
@@ -136,8 +135,8 @@ def test_every_file_keeps_the_direction():
         ("pgeom/training/trainer.py", "from pgeom import data"),
         ("pgeom/data/sources.py", "from pgeom.losses import catalogue"),
         ("pgeom/evaluation/metrics.py", "from pgeom.losses.likelihood import focal"),
-        ("pgeom/evaluation/metrics.py", "from pgeom.frontend.numbers import p_value"),
-        ("pgeom/frontend/loading.py", "from pgeom import types"),
+        ("pgeom/evaluation/metrics.py", "from experiments.shell.names import choose_all"),
+        ("experiments/shell/loading.py", "from pgeom import types"),
         ("experiments/engine/jobs.py", "from experiments.tables.grid import Grid"),
         ("experiments/engine/jobs.py", "from experiments import figures"),
         ("experiments/engine/jobs.py", "from experiments.report import page"),
@@ -162,8 +161,7 @@ def test_every_file_keeps_the_direction():
         ("pgeom/evaluation/metrics.py", "from scipy import stats"),
         ("experiments/tables/summary.py", "import matplotlib.pyplot as plt"),
         ("experiments/report/paper_figures.py", "import matplotlib.pyplot as plt"),
-        ("pgeom/frontend/numbers.py", "import matplotlib"),
-        ("pgeom/frontend/names.py", "import jax.numpy as jnp"),
+        ("experiments/shell/names.py", "import matplotlib"),
         ("pgeom/training/trainer.py", "import torch"),
         ("pgeom/checks.py", "from beartype import beartype"),
     ],
@@ -178,7 +176,7 @@ def test_a_forbidden_import_is_found(path, source):
         ("pgeom/losses/likelihood.py", "from pgeom import checks\nfrom pgeom.paper import margin"),
         ("pgeom/generators.py", "import jax.scipy.special"),
         ("pgeom/data/sources.py", "from sklearn import datasets"),
-        ("pgeom/data/regimes.py", "from pgeom.frontend.names import nearest"),
+        ("pgeom/data/regimes.py", "from pgeom.messages import nearest"),
         ("pgeom/training/trainer.py", "from pgeom.models.model import Model"),
         ("experiments/engine/cells.py", "from pgeom.training.program import Member"),
         ("experiments/figures/noise.py", "import matplotlib"),

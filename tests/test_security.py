@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from experiments.report import page_parts
+from experiments.shell import figure_style
 from experiments.tables import grid, latex
 from experiments.tables.grid import Grid, OnTerminal
-from pgeom.frontend import figure_style
 from tests.test_house import sources
 
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml"}

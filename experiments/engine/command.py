@@ -11,9 +11,9 @@ from experiments.engine.disk import one_line_errors, require_appendable
 from experiments.engine.lock import claim
 from experiments.engine.options import Options
 from experiments.engine.study import Study
-from pgeom.frontend import command_line
-from pgeom.frontend.folders import require_writable
-from pgeom.frontend.numbers import count
+from experiments.shell import command_line
+from experiments.shell.files import require_writable
+from pgeom.messages import count
 
 if TYPE_CHECKING:  # what needs JAX is imported when a command begins
     from experiments.engine.records import Store

@@ -22,7 +22,7 @@ from experiments.engine.lines import Line, Record, describe_flaws, mark_repeated
 from experiments.engine.logits import Run, read_logits, write_logits
 from experiments.engine.manifest import decode_manifest
 from experiments.engine.records import LOGITS, MANIFEST, RECORDS
-from pgeom.frontend.writing import PART
+from experiments.shell.files import PART
 
 DAMAGED = "damaged"  # the folder
 
@@ -111,7 +111,8 @@ def _set_file_aside(folder: Path, path: Path) -> None:
 
 def _remove_unfinished(folder: Path) -> None:
     """Remove what a process that was killed had not yet put in its place."""
-    logits = (path for path in list_folder(folder / LOGITS) if path.name.endswith(".npz" + PART))
-    for path in (folder / (RECORDS + PART), folder / (MANIFEST + PART), *logits):
-        with one_line_errors("remove", path):
-            path.unlink(missing_ok=True)
+    begun = [path for path in list_folder(folder) if path.name.startswith((RECORDS, MANIFEST))]
+    for path in (*begun, *list_folder(folder / LOGITS)):
+        if path.name.endswith(PART):
+            with one_line_errors("remove", path):
+                path.unlink(missing_ok=True)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from experiments.shell.errors import UsageError, refusals
 from pgeom.data import sources
 from pgeom.data.dataset import Dataset
 from pgeom.data.regimes import KINDS, Regime, check
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import choose, separated
+from pgeom.messages import known_name, separated
 
 
 def parse_regimes(
@@ -15,21 +15,17 @@ def parse_regimes(
 ) -> tuple[Regime, ...]:
     """The regimes asked for, each of which the dataset must allow; its own ones if none are."""
     regimes = parse_kinds(words, option=option)
-    try:
+    with refusals(f"{option}: "):
         for regime in regimes:
             check(dataset, regime, seed)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
     order = {regime: place for place, regime in enumerate(dataset.regimes)}
     return tuple(sorted(regimes, key=lambda one: order.get(one, len(order)))) or dataset.regimes
 
 
 def parse_kinds(words: tuple[str, ...], *, option: str = "--regimes") -> tuple[Regime, ...]:
     """The regimes of these words, each once, whether a dataset allows them or not."""
-    try:
+    with refusals(f"{option}: "):
         return tuple(dict.fromkeys(map(Regime.parse, words)))
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
 
 
 def load_dataset(
@@ -49,7 +45,8 @@ def load_dataset(
       impute: whether values may be missing.
       noise_map: pairs `FROM:TO` of class names.
     """
-    dataset = sources.load(name, target=target, impute=impute)
+    with refusals():
+        dataset = sources.load(name, target=target, impute=impute)
     if not noise_map:
         return dataset
     wanted = [word.rpartition("-")[0] for word in regimes] or [r.kind for r in dataset.regimes]
@@ -91,5 +88,6 @@ def _split_pair(pair: str, known: dict[str, int]) -> tuple[str, str]:
     if len(halves) > 1 and (hint := separated(pair)) is not None:
         raise UsageError(f"--noise-map: must be pairs FROM:TO of classes, got {pair!r}; {hint}")
     origin, target = halves[0]
-    option = "class in --noise-map:"
-    return choose(option, origin, known), choose(option, target, known)
+    kind = "class in --noise-map:"
+    with refusals():
+        return known_name(kind, origin, known), known_name(kind, target, known)

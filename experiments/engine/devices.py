@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import jax
 
-from pgeom import environment
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.processes import available_cores
+from experiments.shell.compilation_cache import use_cache
+from experiments.shell.errors import UsageError
+from experiments.shell.processes import available_cores
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 SHUTDOWN_SECONDS = 24 * 3600  # the other processes wait for the primary one, which writes
@@ -23,7 +23,7 @@ def prepare_devices(devices: int | None) -> int:
     if devices is not None and devices < 1:
         raise UsageError(f"--devices must be at least 1, got {devices}")
     simulate_devices(available_cores())
-    available = environment.count_devices()
+    available = jax.device_count()
     if devices is not None and devices > available:
         raise UsageError(f"--devices must be at most {available}, all there are, got {devices}")
     return devices or available
@@ -32,7 +32,7 @@ def prepare_devices(devices: int | None) -> int:
 def simulate_devices(count: int) -> None:
     """Set up JAX with so many single-threaded devices on a CPU, however many cores it has."""
     jax.config.update("jax_enable_x64", False)
-    environment.use_cache(min_seconds=0.0)
+    use_cache(min_seconds=0.0)
     flags = [*os.environ.get("XLA_FLAGS", "").split(), ONE_THREAD]
     os.environ["XLA_FLAGS"] = " ".join(dict.fromkeys(flags))
     with suppress(RuntimeError):

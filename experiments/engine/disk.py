@@ -6,8 +6,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.writing import write_file
+from experiments.shell.errors import UsageError
+from experiments.shell.files import write_file
 
 KEPT = "finished runs are kept, rerun to resume"
 UNCHANGED = "nothing is changed"

@@ -18,8 +18,8 @@ from jaxtyping import Float32
 from experiments.engine.fingerprint import HiddenError, digest, fingerprint
 from experiments.engine.measures import Measure, blank_test
 from experiments.engine.study import Cell, Study
+from experiments.shell.errors import UsageError
 from pgeom.data.regimes import KINDS
-from pgeom.frontend.errors import UsageError
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training.program import logit_gradient

@@ -17,7 +17,7 @@ from experiments.engine.missing import Job, find_missing
 from experiments.engine.progress import make_bar
 from experiments.engine.records import Store
 from experiments.engine.study import Study
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 from pgeom.training.trainer import (
     Programs,
     Setup,

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from experiments.engine.disk import one_line_errors
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 
 NAME = ".lock"
 UNSUPPORTED = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # by some network file systems

@@ -9,14 +9,14 @@ import tyro
 
 from experiments.engine.data_options import load_dataset, parse_kinds, parse_regimes
 from experiments.engine.study import Sources, Study
+from experiments.shell.errors import UsageError, refusals
+from experiments.shell.names import choose_all
 from pgeom.data import sources
 from pgeom.data.regimes import thinned_size
 from pgeom.data.splits import split_rows
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import choose_all
-from pgeom.frontend.numbers import count
 from pgeom.losses import catalogue
 from pgeom.losses.spec import Link, LossSpec
+from pgeom.messages import count
 from pgeom.training.settings import PROTOCOL, StopOn, Training, fit_to_size
 
 SEEDS = 5
@@ -121,7 +121,8 @@ class Options:
         self.check()
         choose_all("loss", losses, known, catalogue.SYNONYMS)
         if dataset is not None:
-            sources.require_known(dataset)
+            with refusals():
+                sources.require_known(dataset)
         parse_kinds(regimes)
 
 

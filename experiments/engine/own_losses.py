@@ -4,9 +4,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 
+from experiments.shell.errors import UsageError, refusals
+from experiments.shell.loading import load
 from pgeom.diagnosis.table import explain_convexity
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.loading import load
 from pgeom.losses.catalogue import MEAN_CURVATURE
 from pgeom.losses.own import (
     generator_loss,
@@ -37,11 +37,12 @@ def load_generators(sources: tuple[str, ...], K: int, *, match: bool) -> list[Lo
     specs = []
     for source in sources:
         F = load_once(source, option=GENERATORS)
-        verdict = require_convex(F, K, f"{GENERATORS}: {source}")
         scaled = ""
-        if match:
-            require_curvature(F, K, f"{GENERATORS}: {source}")
-            scaled = f"; multiplied by {matching_factor(F, K):.3g} ({MATCHED})"
+        with refusals(f"{GENERATORS}: "):
+            verdict = require_convex(F, K, source)
+            if match:
+                require_curvature(F, K, source, option="--no-match")
+                scaled = f"; multiplied by {matching_factor(F, K):.3g} ({MATCHED})"
         known = "strictly convex" if verdict.strictly_convex else explain_convexity(verdict)
         target = MEAN_CURVATURE if match else None
         spec = generator_loss(F, _name(source), mean_curvature=target)
@@ -55,7 +56,8 @@ def load_losses(sources: tuple[str, ...], K: int) -> list[LossSpec]:
     specs = []
     for source in sources:
         loss = load_once(source, option=LOSSES)
-        require_loss(loss, K, f"{LOSSES}: {source}")
+        with refusals(f"{LOSSES}: "):
+            require_loss(loss, K, source)
         specs.append(plain_loss(loss, _name(source)))
     return specs
 

@@ -5,10 +5,9 @@ from typing import Any
 import flax.linen as nn
 
 from experiments.engine.own_losses import load_once
+from experiments.shell.errors import UsageError, refusals
 from pgeom.data.sources import Dataset
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.loading import one_line
-from pgeom.frontend.names import choose
+from pgeom.messages import describe_error, known_name
 from pgeom.models.architectures import ARCHITECTURES, IMAGES_ONLY
 from pgeom.models.flax_module import FlaxModel, construct, refusal
 from pgeom.models.model import Model
@@ -27,7 +26,8 @@ def make_model(name: str, dataset: Dataset) -> Model:
     shape = image or (dataset.features.shape[1],)
     if ":" in name:
         return _load_module(name, shape, dataset.num_classes)
-    choose("model", name, ARCHITECTURES)
+    with refusals():
+        known_name("model", name, ARCHITECTURES)
     if name in IMAGES_ONLY and image is None:
         raise UsageError(
             f"{OPTION} {name} needs images, and {dataset.name!r} has none; images of a .npz file "
@@ -50,7 +50,8 @@ def _load_module(source: str, shape: tuple[int, ...], classes: int) -> FlaxModel
         raise
     except BaseException as error:  # whatever a user's module may raise
         raise UsageError(
-            f"{name} raised {one_line(error)}; it is called as module(x{['n', *shape]}, train)"
+            f"{name} raised {describe_error(error)}; "
+            f"it is called as module(x{['n', *shape]}, train)"
         ) from error
     if reason is not None:
         raise UsageError(f"{name}: {reason}")

@@ -12,10 +12,10 @@ from experiments.engine.own_losses import GENERATORS, LOSSES, load_once
 from experiments.engine.own_models import make_model
 from experiments.engine.records import Store, versions
 from experiments.engine.study import Cell, Study
+from experiments.shell.errors import UsageError, refusals
 from pgeom.data import sources
 from pgeom.data.dataset import Dataset
 from pgeom.data.regimes import Regime
-from pgeom.frontend.errors import UsageError
 from pgeom.losses import catalogue
 from pgeom.losses.own import generator_loss, plain_loss
 from pgeom.losses.spec import LossSpec
@@ -101,7 +101,8 @@ def _source(described: Mapping[str, Any], part: str) -> Any:
 
 
 def _load_dataset(described: Mapping[str, Any], record: Record) -> Dataset:
-    dataset = sources.load(**_source(described, "dataset"))
+    with refusals():
+        dataset = sources.load(**_source(described, "dataset"))
     pairs = record["made_from"].get("noise_map")
     if pairs is None:
         return dataset

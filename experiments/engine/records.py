@@ -20,7 +20,7 @@ from experiments.engine.disk import append, read_bytes, replace_file
 from experiments.engine.lines import Line, Record, encode, parse
 from experiments.engine.logits import LABELS, Arrays, checksum, read_logits, write_logits
 from experiments.engine.manifest import Parts, decode_manifest, encode_manifest
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 
 RECORDS, MANIFEST, LOGITS = "records.jsonl", "manifest.json", "logits"
 LIBRARIES = ("pgeom", "jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn")

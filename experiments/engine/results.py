@@ -15,7 +15,6 @@ from experiments.engine.lines import TORN, describe_flaws
 from experiments.engine.records import RECORDS, Store
 from experiments.engine.study import Cell, Study
 from pgeom.data.regimes import Regime
-from pgeom.frontend.writing import NAME_BYTES, cut_name
 
 
 class TestLogits(NamedTuple):
@@ -79,5 +78,4 @@ def read_logits(study: Study, regime: Regime, folder: Path) -> TestLogits:
 def member_name(study: Study, member: str, cell: Cell) -> str:
     """The name of the file of a member's logits."""
     safe = re.sub(r"[^\w.-]+", "-", study.dataset.name)  # it may be anything in a user's code
-    rest = f"_{cell.regime}_{cell.seed}_{member}.npz"
-    return cut_name(safe, NAME_BYTES - len(rest)) + rest
+    return f"{safe}_{cell.regime}_{cell.seed}_{member}.npz"

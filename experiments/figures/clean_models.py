@@ -8,8 +8,8 @@ import pandas as pd
 
 from experiments.figures.layout import bars, labels_down, legend_below, legend_beside, seed_points
 from experiments.figures.legend import Entry, Legend, by_family, present
-from pgeom.frontend.figure_style import BLUE, RED, figure, save
-from pgeom.frontend.numbers import count
+from experiments.shell.figure_style import BLUE, RED, figure, save
+from pgeom.messages import count
 
 ATTACKS = {
     "FGSM": "FGSM: one step on CE",

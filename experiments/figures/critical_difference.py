@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.shell.figure_style import BLACK, GREY, figure, save
 from experiments.tables.ranking import RankedLosses
 from pgeom.evaluation.statistics import cliques
-from pgeom.frontend.figure_style import BLACK, GREY, figure, save
 
 
 def critical_difference(ranked: list[RankedLosses], path: Path) -> list[Path]:

@@ -10,9 +10,9 @@ from matplotlib.ticker import LogLocator
 from experiments.engine.results import TestLogits
 from experiments.figures.layout import bars, labels_down, legend_beside, seed_points
 from experiments.figures.legend import Entry, Legend, present
-from pgeom.frontend.figure_style import BLUE, RED, figure, save
-from pgeom.frontend.numbers import count
+from experiments.shell.figure_style import BLUE, RED, figure, save
 from pgeom.losses.catalogue import PRIOR
+from pgeom.messages import count
 
 TAIL = 3  # the rarest classes, 7–9 of ten
 

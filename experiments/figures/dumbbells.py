@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.figures.layout import labels_down
+from experiments.shell.figure_style import BLUE, GREY, RED, figure, save
 from experiments.tables.published import expected_share
-from pgeom.frontend.figure_style import BLUE, GREY, RED, figure, save
 from pgeom.losses.catalogue import LOSSES
 
 FAR = 4.0  # sd, beyond which a point is put at the edge

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from experiments.figures.layout import labels_down
+from experiments.shell.figure_style import BLUE, GREY, ORANGE, figure, save
 from experiments.tables.effects import reference_label
 from experiments.tables.margins import METRICS, Metric
 from experiments.tables.samples import Place, Samples
 from pgeom.evaluation.statistics import BETTER, EQUIVALENT, UNDETERMINED, WORSE
-from pgeom.frontend.figure_style import BLUE, GREY, ORANGE, figure, save
 
 ACROSS = 4  # panels
 LOOKS = {  # distinct in grey and for colour-blind readers

@@ -7,10 +7,10 @@ import pandas as pd
 
 from experiments.figures.layout import bars, legend_below
 from experiments.figures.legend import Entry, Legend, by_family
+from experiments.shell.figure_style import figure, save
 from experiments.tables.margins import headline
 from pgeom.data.regimes import CLEAN, Regime
-from pgeom.frontend.figure_style import figure, save
-from pgeom.frontend.numbers import count
+from pgeom.messages import count
 
 
 def noise_accuracy(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:

@@ -10,9 +10,9 @@ from experiments.engine.results import TestLogits
 from experiments.figures.layout import legend_beside
 from experiments.figures.legend import Entry, Legend, present
 from experiments.figures.noise import probabilities, rate_line, symmetric_runs
+from experiments.shell.figure_style import figure, save
 from pgeom.evaluation import metrics
-from pgeom.frontend.figure_style import figure, save
-from pgeom.frontend.numbers import count
+from pgeom.messages import count
 
 BASELINES = ("ce", "gce", "brier")  # shown beside the candidates
 

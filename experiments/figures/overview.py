@@ -9,10 +9,10 @@ from matplotlib.ticker import MaxNLocator
 
 from experiments.figures.layout import bars, labels_down, legend_beside, mean_and_sd
 from experiments.figures.legend import Entry, Legend, present
+from experiments.shell.figure_style import figure, save
 from experiments.tables.paired_tests import REFERENCE
 from pgeom.data.regimes import Regime
-from pgeom.frontend.figure_style import figure, save
-from pgeom.frontend.numbers import count
+from pgeom.messages import count
 
 # blue is better than the reference, orange is worse: also to readers who confuse red and green
 BETTER = LinearSegmentedColormap.from_list(

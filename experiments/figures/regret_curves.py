@@ -9,8 +9,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from experiments.figures.layout import legend_below
 from experiments.figures.legend import Legend, by_family, present
+from experiments.shell.figure_style import figure, save
 from experiments.tables.regrets import CLEAN, RAW, SCORES
-from pgeom.frontend.figure_style import figure, save
 
 SMALLEST = 1e-4  # regret that a colour or a line still shows
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}")

@@ -9,8 +9,8 @@ from experiments.engine.results import TestLogits
 from experiments.figures.layout import legend_below
 from experiments.figures.legend import Entry, Legend, by_family
 from experiments.figures.noise import probabilities
+from experiments.shell.figure_style import figure, save
 from pgeom.evaluation.calibration import ReliabilityCurve, reliability_curve
-from pgeom.frontend.figure_style import figure, save
 
 BINS = 20  # of the counts
 RESAMPLES = 100  # of a band

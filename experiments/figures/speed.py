@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from pgeom.frontend.figure_style import BLUE, figure, save
+from experiments.shell.figure_style import BLUE, figure, save
 
 AXES = {
     "seeds": "seeds",

@@ -10,10 +10,10 @@ import pandas as pd
 
 from experiments.figures.layout import labels_down, legend_beside, seed_points
 from experiments.figures.legend import Legend, present
+from experiments.shell.figure_style import BLUE, GREEN, RED, figure, save
 from experiments.tables.margins import METRICS, headline
-from pgeom.frontend.figure_style import BLUE, GREEN, RED, figure, save
-from pgeom.frontend.numbers import count
 from pgeom.losses.spec import LossSpec
+from pgeom.messages import count
 
 COLOURS = (BLUE, RED, GREEN)
 MARKERS = ("o", "s", "^")

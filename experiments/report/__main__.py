@@ -5,12 +5,12 @@ from pathlib import Path
 
 from experiments.engine.command import Command
 from experiments.engine.options import DEFAULTS, Common
-from pgeom.frontend import command_line, output
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import choose_all
-from pgeom.frontend.numbers import count
-from pgeom.frontend.writing import write_text
+from experiments.shell import command_line
+from experiments.shell.errors import UsageError
+from experiments.shell.files import write_text
+from experiments.shell.names import choose_all
 from pgeom.losses.catalogue import GENERAL, LOSSES, SYNONYMS
+from pgeom.messages import count
 
 BRIEF = {"decisions": (0, 1, 2, 3, 5, 6), "claims": (1, 0, 2)}  # the columns that are printed
 POWERED = 20  # seeds, from which comparisons of all losses can be more than descriptive
@@ -67,7 +67,7 @@ def show(results, proving, command: Command, given: str) -> list[Path]:
     contents = describe(results, tables, figures, given)
     target = write_text(command.out / "index.html", page.html(contents))
     if command.json:
-        print(paper_tables.as_json(results), file=output.results())
+        print(paper_tables.as_json(results), file=command_line.results())
     else:
         print_findings(contents, command)
     command.console.print(f"{len(tables)} tables and {len(figures)} figures; open {target}")

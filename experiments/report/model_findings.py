@@ -23,7 +23,7 @@ from experiments.tables import published
 from experiments.tables.learning_rates import edge_notes
 from experiments.tables.summary import CALIBRATION_ERRORS, convergence_notes
 from pgeom.data import sources
-from pgeom.frontend.numbers import count
+from pgeom.messages import count
 
 QUIET = 0.05  # the sd of a pixel in [0, 1] below which it hardly varies
 

@@ -10,9 +10,9 @@ from experiments.figures.legend import Legend
 from experiments.report.gather import Results
 from experiments.report.item_files import Findings
 from experiments.report.paper_tables import compared
+from experiments.shell.files import write_text
+from experiments.shell.processes import worker_pool
 from experiments.tables.latex import to_latex_figure
-from pgeom.frontend.processes import worker_pool
-from pgeom.frontend.writing import write_text
 
 
 class Figure(NamedTuple):

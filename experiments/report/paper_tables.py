@@ -16,6 +16,7 @@ from experiments.tables.decisions import decision_table
 from experiments.tables.grid import Grid, to_json
 from experiments.tables.learning_rates import selection_table
 from experiments.tables.link_effects import compare_links, links_table
+from experiments.tables.numbers import mean_sd
 from experiments.tables.paired_tests import REFERENCE, significance
 from experiments.tables.summary import (
     CALIBRATION_ERRORS,
@@ -26,7 +27,6 @@ from experiments.tables.summary import (
     version_notes,
 )
 from pgeom.data import sources
-from pgeom.frontend.numbers import mean_sd
 
 TEMPERATURE = {
     "nll": "Raw NLL ↓",

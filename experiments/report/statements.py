@@ -10,7 +10,7 @@ from experiments.tables import recovery
 from experiments.tables.evidence import Evidence
 from experiments.tables.headlines import candidates_and_ce, claims, failures
 from experiments.tables.link_effects import compare_links, summarise_links
-from pgeom.frontend.numbers import count
+from pgeom.messages import count
 
 
 def datasets(results: Results) -> str:

@@ -5,8 +5,8 @@ import pandas as pd
 from experiments import longtail
 from experiments.report.gather import Results
 from experiments.tables.grid import Grid
+from experiments.tables.numbers import mean_sd
 from experiments.tables.summary import convergence_notes, version_notes
-from pgeom.frontend.numbers import mean_sd
 
 
 def early_stopping(results: Results) -> list[Grid]:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from experiments.report.item_files import Table, write_grids
 from experiments.report.paper_figures import Figure
+from experiments.shell.figure_style import FORMS
+from experiments.shell.files import write_text
 from experiments.tables.grid import Grid
 from experiments.tables.latex import to_latex_figure
-from pgeom.frontend.figure_style import FORMS
-from pgeom.frontend.writing import write_text
 
 PROOFS = "proofs"  # what the claims are written to, as JSON and Markdown
 CLAIMS = "theory-claims"

@@ -10,11 +10,10 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from pgeom.frontend import command_line, output
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.folders import require_writable
-from pgeom.frontend.names import choose_all
-from pgeom.frontend.writing import write_text
+from experiments.shell import command_line
+from experiments.shell.errors import UsageError, refusals
+from experiments.shell.files import require_writable, write_text
+from experiments.shell.names import choose_all
 from pgeom.training.settings import Training
 
 NEEDS_TORCH = ("throughput", "end-to-end", "images")
@@ -65,7 +64,7 @@ def main(
     measured = _measure(parts, sizes, out / "parts", resume, console)
     agreed = _report(measured, out, page, console, given)
     if json:
-        print(json_format.dumps(measured, indent=2), file=output.results())
+        print(json_format.dumps(measured, indent=2), file=command_line.results())
     if not agreed:
         print("the contenders' test NLLs do not agree: they do not do one job", file=sys.stderr)
     return 0 if agreed else 1
@@ -81,10 +80,8 @@ def _require_peers(parts: tuple[str, ...]) -> None:
     if "images" in parts:
         from pgeom.data.images import find_fashion
 
-        try:
+        with refusals("--parts images: "):
             find_fashion()
-        except UsageError as error:
-            raise UsageError(f"--parts images: {error}") from None
 
 
 def _measure(

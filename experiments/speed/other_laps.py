@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from experiments.shell.processes import available_cores
 from experiments.speed import estimator
 from experiments.speed.prepare import images_job
 from experiments.speed.scale_model import Part, fit_host_loop, predict
@@ -13,7 +14,6 @@ from experiments.speed.workshop import (
     Sizes,
     Workshop,
 )
-from pgeom.frontend.processes import available_cores
 
 IMAGES = 10_000  # to train on
 REPEATS = 3

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from experiments.engine.records import versions
+from experiments.shell.files import write_text
 from experiments.speed.this_machine import describe_machine
 from experiments.tables.grid import Grid, to_markdown
-from pgeom.frontend.writing import write_text
 
 FIGURE = "growth.png"
 SECTIONS = {  # what stands before the table of a part

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from experiments.engine.devices import processor_name
-from pgeom.frontend.processes import available_cores
+from experiments.shell.processes import available_cores
 
 FLAGS = ("flags", "Features")  # what the list is called on x86 and on ARM
 VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "avx": "AVX", "asimd": "NEON"}  # the widest first

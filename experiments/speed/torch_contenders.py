@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from experiments.shell.processes import available_cores
 from experiments.speed.job import Job, Lap, Member, Ridges, read, split
 from experiments.speed.torch_losses import LOSSES
 from experiments.speed.torch_training import (
@@ -30,7 +31,6 @@ from experiments.speed.torch_training import (
     reset,
     train_run,
 )
-from pgeom.frontend.processes import available_cores
 
 
 def eager(job: Job, stack: Member, ridges: Ridges, compiling: bool = False) -> Lap:

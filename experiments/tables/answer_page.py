@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from experiments.shell.files import write_file, write_text
 from experiments.tables.evidence import Evidence
 from experiments.tables.grid import Grid, to_markdown
 from experiments.tables.headlines import headlines
 from experiments.tables.summary import version_notes
-from pgeom.frontend.numbers import count
-from pgeom.frontend.writing import write_file, write_text
+from pgeom.messages import count
 
 SECTIONS = {  # the labels of the tables, in order, and the heading of each
     "decisions": "Which loss",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.shell.files import write_text
 from experiments.tables import control_effects, decisions, ranking
 from experiments.tables.claim_verdicts import claims_table
 from experiments.tables.contrasts import CANDIDATES, DIGITS, TAIL
@@ -13,9 +14,8 @@ from experiments.tables.evidence import Evidence
 from experiments.tables.grid import Grid, to_json, to_markdown
 from experiments.tables.latex import to_latex
 from experiments.tables.margins import METRICS
+from experiments.tables.numbers import mean_sd
 from experiments.tables.samples import Samples
-from pgeom.frontend.numbers import mean_sd
-from pgeom.frontend.writing import write_text
 
 
 def make_tables(evidence: Evidence, reasons: Mapping[str, str]) -> dict[str, list[Grid]]:

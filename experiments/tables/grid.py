@@ -13,9 +13,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from pgeom.frontend import output
-from pgeom.frontend.command_line import WIDE
-from pgeom.frontend.writing import write_text
+from experiments.shell import command_line
+from experiments.shell.command_line import WIDE
+from experiments.shell.files import write_text
 
 
 class Grid(NamedTuple):
@@ -42,7 +42,7 @@ def publish(
     shown = [grid for grid in grids if grid is not None]
     write_text(page, "\n".join(map(to_markdown, shown)))
     if json:
-        print(to_json(summary), file=output.results())
+        print(to_json(summary), file=command_line.results())
         return
     for grid in shown:
         console.print(OnTerminal(grid))

@@ -16,7 +16,7 @@ from experiments.tables.margins import METRICS
 from experiments.tables.samples import Place
 from experiments.tables.summary import convergence_notes
 from pgeom.evaluation.statistics import BETTER, EQUIVALENT, UNDETERMINED, WORSE
-from pgeom.frontend.numbers import count
+from pgeom.messages import count
 
 VERDICTS = (BETTER, EQUIVALENT, WORSE, UNDETERMINED)
 

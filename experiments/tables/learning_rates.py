@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.tables.grid import Grid
-from pgeom.frontend.numbers import count
+from pgeom.messages import count
 
 
 def count_selected(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:

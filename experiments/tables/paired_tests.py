@@ -5,9 +5,10 @@ import pandas as pd
 
 from experiments.tables.grid import Grid
 from experiments.tables.margins import BALANCED, headline
+from experiments.tables.numbers import p_value
 from experiments.tables.summary import version_notes
 from pgeom.evaluation.significance import Wilcoxon, holm, paired_wilcoxon
-from pgeom.frontend.numbers import count, p_value
+from pgeom.messages import count
 
 REFERENCE = "ce"
 

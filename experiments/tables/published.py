@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from experiments.tables.grid import Grid
-from pgeom.frontend.numbers import count, mean_sd
+from experiments.tables.numbers import mean_sd
 from pgeom.losses.catalogue import LOSSES
+from pgeom.messages import count
 
 PUBLISHED = Path(__file__).with_name("published.json")
 PUBLISHED_SEEDS = 5

@@ -7,8 +7,9 @@ import pandas as pd
 
 from experiments.tables.grid import Grid
 from experiments.tables.margins import METRICS, compared
-from pgeom.frontend.numbers import count, mean_sd
+from experiments.tables.numbers import mean_sd
 from pgeom.losses.spec import LossSpec
+from pgeom.messages import count
 
 CALIBRATION_ERRORS = {
     "ece": "ECE ↓",

@@ -37,8 +37,12 @@ from sklearn.preprocessing import OneHotEncoder
 from pgeom.data import images
 from pgeom.data.dataset import FORMS, SUFFIXES, Dataset, from_arrays
 from pgeom.data.splits import SMALLEST_CLASS, largest_feature
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import nearest
+from pgeom.messages import nearest
+
+
+class DataError(ValueError):
+    """A file that is no dataset; the message says why in one line."""
+
 
 FEW_VALUES = 10  # of a categorical column that cannot be mistaken for names of the examples
 MOST_VALUES = 1000  # of a categorical column; more are names or numbers of the examples
@@ -99,11 +103,11 @@ def encode_labels(labels: pd.Series, where: str) -> EncodedLabels:
       where: the file, to begin messages with.
 
     Raises:
-      UsageError: if a label is missing, or a measurement.
+      DataError: if a label is missing, or a measurement.
     """
     gaps = int(labels.isna().sum())
     if gaps:
-        raise UsageError(f"{where}: {counted(gaps, 'missing label')} of {len(labels)}")
+        raise DataError(f"{where}: {counted(gaps, 'missing label')} of {len(labels)}")
     if isinstance(labels.dtype, pd.CategoricalDtype):
         labels = labels.astype(labels.dtype.categories.dtype)
     labels = _recognised(labels)
@@ -122,7 +126,7 @@ def _classes(labels: pd.Series, where: str) -> pd.Series:
         # as Python's, because those of NumPy have a largest one
         return pd.Series([int(value) for value in values], dtype=object)
     if not np.isfinite(broken).all() or np.unique_counts(values).counts.min() < SMALLEST_CLASS:
-        raise UsageError(f"{where}: labels must be classes, got the number {broken[0]}")
+        raise DataError(f"{where}: labels must be classes, got the number {broken[0]}")
     return labels
 
 
@@ -144,7 +148,7 @@ def encode_features(
       dtype: of the features.
 
     Raises:
-      UsageError: if values are missing, infinite or too large, or a column is constant, or has a
+      DataError: if values are missing, infinite or too large, or a column is constant, or has a
         type or more values than can be encoded.
     """
     made = [_column(str(name), columns.iloc[:, k], where) for k, name in enumerate(columns)]
@@ -154,7 +158,7 @@ def encode_features(
         _refuse_constant(made, where)
     size = len(columns) * sum(column.width for column in made) * np.dtype(dtype).itemsize / 2**30
     if size > MOST_GIB:
-        raise UsageError(f"{where}: encoded features would take {size:.0f} GiB, at most {MOST_GIB}")
+        raise DataError(f"{where}: encoded features would take {size:.0f} GiB, at most {MOST_GIB}")
     features = np.empty((len(columns), sum(column.width for column in made)), dtype)
     begin = 0
     for column in made:
@@ -185,15 +189,15 @@ def _column(name: str, values: pd.Series, where: str) -> Column:
     values = _recognised(values)
     if _is_number(values):
         if types.is_complex_dtype(values):
-            raise UsageError(f"{where}: column {name!r} must have real numbers, got complex ones")
+            raise DataError(f"{where}: column {name!r} must have real numbers, got complex ones")
         return Column(name, values.to_numpy(np.float64, na_value=np.nan), 1, False)
     if types.is_datetime64_any_dtype(values) or types.is_timedelta64_dtype(values):
-        raise UsageError(f"{where}: column {name!r} has times; give numbers or categories instead")
+        raise DataError(f"{where}: column {name!r} has times; give numbers or categories instead")
     # a text for each: values of several types would have no order
     texts = values.astype(object).where(values.isna(), values.astype(str))
     codes, found = pd.factorize(texts, sort=True)
     if len(found) > MOST_VALUES:
-        raise UsageError(
+        raise DataError(
             f"{where}: column {name!r} is not numeric and has {len(found)} different values, "
             f"at most {MOST_VALUES} can be encoded; leave it out or give numbers"
         )
@@ -222,7 +226,7 @@ def _refuse_gaps(columns: list[Column], where: str, impute: bool) -> None:
     gaps = {column.name: column.missing for column in columns if column.missing}
     if gaps and not impute:
         count = counted(sum(gaps.values()), "missing value")
-        raise UsageError(f"{where}: {count}, {in_columns(gaps)}; --impute fills them in")
+        raise DataError(f"{where}: {count}, {in_columns(gaps)}; --impute fills them in")
 
 
 def _refuse_large(columns: list[Column], where: str, most: float) -> None:
@@ -234,7 +238,7 @@ def _refuse_large(columns: list[Column], where: str, most: float) -> None:
         bad = {name: count for name, count in counts.items() if count}
         if bad:
             count = counted(int(sum(bad.values())), f"{kind} value")
-            raise UsageError(f"{where}: {count}, {in_columns(bad)}{advice}")
+            raise DataError(f"{where}: {count}, {in_columns(bad)}{advice}")
 
 
 def _refuse_constant(columns: list[Column], where: str) -> None:
@@ -242,7 +246,7 @@ def _refuse_constant(columns: list[Column], where: str) -> None:
     if names:
         says, them = ("says", "it") if len(names) == 1 else ("say", "them")
         features = f"{counted(len(names), 'constant feature')} {says} nothing: {listed(names)}"
-        raise UsageError(f"{where}: {features}; leave {them} out")
+        raise DataError(f"{where}: {features}; leave {them} out")
 
 
 def _notes(columns: list[Column]) -> Iterable[str]:
@@ -278,7 +282,7 @@ def read_csv(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The table, and notes on how it was read.
 
     Raises:
-      UsageError: for a file that is empty, or has rows longer than its header.
+      DataError: for a file that is empty, or has rows longer than its header.
     """
     headers = {separator: _read_header(path, separator) for separator in SEPARATORS}
     separator = max(SEPARATORS, key=lambda one: len(headers[one]))  # of equals the first
@@ -299,7 +303,7 @@ def _read_header(path: Path, separator: str) -> list[str]:
     with open(path, encoding="utf-8-sig", newline="") as file:
         header = next((row for row in csv.reader(file, delimiter=separator) if row), None)
     if header is None:
-        raise UsageError(f"{path.name} is empty")
+        raise DataError(f"{path.name} is empty")
     return header
 
 
@@ -319,7 +323,7 @@ def _parse_with(path: Path, separator: str, decimal: str) -> pd.DataFrame:
         try:
             return pd.read_csv(path, index_col=False, low_memory=False, **look)
         except pd.errors.ParserWarning:
-            raise UsageError(f"{path.name} has rows longer than its header") from None
+            raise DataError(f"{path.name} has rows longer than its header") from None
 
 
 LONGEST_NAME = 100  # of a dataset: it is part of the names of files
@@ -361,14 +365,14 @@ def read_dataset(path: Path, *, target: str | None = None, impute: bool = False)
       impute: whether values may be missing.
 
     Raises:
-      UsageError: in one line, for a file that is no dataset.
+      DataError: in one line, for a file that is no dataset.
     """
     table = _read(path, target)
     where = path.name
     if not len(table.columns):
-        raise UsageError(f"{where} has no rows")
+        raise DataError(f"{where} has no rows")
     if not table.columns.shape[1]:
-        raise UsageError(f"{where} has no features")
+        raise DataError(f"{where} has no features")
     encoded = encode_labels(table.labels, where)
     require_enough(encoded, where)
     made = encode_features(
@@ -389,46 +393,46 @@ def read_dataset(path: Path, *, target: str | None = None, impute: bool = False)
 def _read(path: Path, target: str | None) -> Table:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise UsageError(f"a dataset must be the path of a {FORMS}, got {str(path)!r}")
+        raise DataError(f"a dataset must be the path of a {FORMS}, got {str(path)!r}")
     if not path.exists():
         there = [file.name for file in path.parent.glob("*") if file.suffix.lower() in SUFFIXES]
         near = nearest(path.name, there)
         hint = f"; did you mean {str(path.with_name(near))!r}?" if near is not None else ""
-        raise UsageError(f"there is no file {str(path)!r}{hint}")
+        raise DataError(f"there is no file {str(path)!r}{hint}")
     if suffix == ".npz" and target is not None:
-        raise UsageError(f"--target is for tables; the labels of {path.name} are its array y")
+        raise DataError(f"--target is for tables; the labels of {path.name} are its array y")
     try:
         if suffix == ".npz":
             return _read_npz(path)
         frame, notes = read_csv(path) if suffix == ".csv" else (_read_parquet(path), ())
-    except UsageError:
+    except DataError:
         raise
     except UNREADABLE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(f"cannot read {str(path)!r}: {reason}") from error
+        raise DataError(f"cannot read {str(path)!r}: {reason}") from error
     return _separate(frame, target, path.name, notes)
 
 
 def _read_npz(path: Path) -> Table:
     if not zipfile.is_zipfile(path):
-        raise UsageError(f"{path.name} is no .npz file: write one by numpy.savez(path, X=X, y=y)")
+        raise DataError(f"{path.name} is no .npz file: write one by numpy.savez(path, X=X, y=y)")
     with np.load(path, allow_pickle=False) as arrays:
         lacking = {"X", "y"} - set(arrays.files)
         if lacking:
             has = listed(arrays.files) or "nothing"
-            raise UsageError(f"{path.name} must have arrays X and y, got {has}")
+            raise DataError(f"{path.name} must have arrays X and y, got {has}")
         try:
             X, y = arrays["X"], arrays["y"]
         except ValueError as error:
             if "pickle" in str(error):
                 must = "which could run code; save numbers and strings"
-                raise UsageError(f"{path.name} has pickled objects, {must}") from None
+                raise DataError(f"{path.name} has pickled objects, {must}") from None
             raise
     if not 2 <= X.ndim <= 4 or X.dtype.kind not in "fiu":
         must = "a [n, d] array of real numbers, or images [n, height, width]"
-        raise UsageError(f"{path.name}: X must be {must}, got {X.dtype} of shape {X.shape}")
+        raise DataError(f"{path.name}: X must be {must}, got {X.dtype} of shape {X.shape}")
     if y.shape != X.shape[:1]:
-        raise UsageError(f"{path.name}: y must have shape [{len(X)}] like X, got {y.shape}")
+        raise DataError(f"{path.name}: y must have shape [{len(X)}] like X, got {y.shape}")
     labels = np.char.decode(y, "utf-8", "replace") if y.dtype.kind == "S" else y
     dtype = np.float32 if np.can_cast(X.dtype, np.float32) else np.float64
     names = [f"X[:, {str(place)[1:-1].rstrip(',')}]" for place in np.ndindex(X.shape[1:])]
@@ -440,7 +444,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(path)
     except ImportError:
-        raise UsageError(f"reading {path.name} needs a package: pip install pyarrow") from None
+        raise DataError(f"reading {path.name} needs a package: pip install pyarrow") from None
     frame.columns = frame.columns.map(str)
     return frame
 
@@ -450,15 +454,15 @@ def _separate(frame: pd.DataFrame, target: str | None, where: str, notes: tuple[
     names = list(frame.columns)
     twice = frame.columns[frame.columns.duplicated()]
     if "" in names:
-        raise UsageError(f"{where}: column {names.index('') + 1} has no name")
+        raise DataError(f"{where}: column {names.index('') + 1} has no name")
     if len(twice):
-        raise UsageError(f"{where} has two columns called {twice[0]!r}")
+        raise DataError(f"{where} has two columns called {twice[0]!r}")
     if target is None:
-        raise UsageError(f"{where} needs --target, the column of the labels: {listed(names)}")
+        raise DataError(f"{where} needs --target, the column of the labels: {listed(names)}")
     if target not in names:
         near = nearest(target, names)
         hint = f"did you mean {near!r}?" if near is not None else f"it has {listed(names)}"
-        raise UsageError(f"{where} has no column {target!r}; {hint}")
+        raise DataError(f"{where} has no column {target!r}; {hint}")
     return Table(frame.drop(columns=target), frame[target], notes=notes)
 
 
@@ -466,11 +470,11 @@ def require_enough(encoded: EncodedLabels, where: str) -> None:
     """Refuse labels that cannot be split: of one class, or with too few of another."""
     if len(encoded.classes) < 2:
         (only,) = encoded.classes
-        raise UsageError(f"{where}: labels must have at least 2 classes, got only {only!r}")
+        raise DataError(f"{where}: labels must have at least 2 classes, got only {only!r}")
     counts = np.bincount(encoded.labels)
     rarest = counts.argmin()
     if counts[rarest] < SMALLEST_CLASS:
-        raise UsageError(
+        raise DataError(
             f"{where}: each class must have at least {SMALLEST_CLASS} examples, "
             f"got {counts[rarest]} of {encoded.classes[rarest]!r}"
         )
@@ -493,7 +497,7 @@ def read_folder(folder: Path) -> Dataset:
     """The images of a folder, named like it; Fashion-MNIST is known by its labels.
 
     Raises:
-      UsageError: in one line, for a folder that has not got the files.
+      DataError: in one line, for a folder that has not got the files.
     """
     parts = images.read_parts(folder)
     if zlib.crc32(parts.labels.tobytes()) == images.FASHION_LABELS:

@@ -15,7 +15,6 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from pgeom.data.dataset import REGIMES, Dataset, from_arrays
-from pgeom.frontend.errors import UsageError
 
 FOLDER_VARIABLE = "PGEOM_DATA"
 SYSTEM_FOLDERS = (Path("/usr/share/datasets"), Path("/usr/local/share/datasets"))
@@ -73,7 +72,7 @@ def mnist1d() -> Dataset:
     except ImportError as error:
         absent = (error.name or "").partition(".")[0] == "mnist1d"
         reason = "" if absent else f" (importing it fails: {error})"
-        raise UsageError(f"mnist1d needs the package: pip install mnist1d{reason}") from None
+        raise ValueError(f"mnist1d needs the package: pip install mnist1d{reason}") from None
     legacy, python = np.random.get_state(), random.getstate()  # which the package seeds anew
     try:
         made = make_dataset()
@@ -89,20 +88,20 @@ def read_parts(folder: Path) -> Parts:
     """What the four files of a folder hold.
 
     Raises:
-      UsageError: if one is missing or broken, or they do not fit together.
+      ValueError: if one is missing or broken, or they do not fit together.
     """
     paths = {name: _idx_path(folder, *name) for name in NAMES}
     if missing := [path for path in paths.values() if not path.is_file()]:
         plain = missing[0].with_suffix("").name
-        raise UsageError(f"the folder {str(folder)!r} has no {plain} or {missing[0].name}")
+        raise ValueError(f"the folder {str(folder)!r} has no {plain} or {missing[0].name}")
     arrays = {name: read_idx(path) for name, path in paths.items()}
     for part in PARTS:
         images, labels = (arrays[part, kind] for kind in KINDS)
         if images.ndim < 2 or labels.ndim != 1 or len(images) != len(labels):
             got = f"{list(images.shape)} and {list(labels.shape)}"
-            raise UsageError(f"{str(folder)!r}: {part} must have a label per image, got {got}")
+            raise ValueError(f"{str(folder)!r}: {part} must have a label per image, got {got}")
     if len({arrays[part, KINDS[0]].shape[1:] for part in PARTS}) > 1:
-        raise UsageError(f"{str(folder)!r}: all images must have one shape")
+        raise ValueError(f"{str(folder)!r}: all images must have one shape")
     return Parts(*(np.concatenate([arrays[part, kind] for part in PARTS]) for kind in KINDS))
 
 
@@ -110,20 +109,20 @@ def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
     """The array of unsigned bytes in an IDX file, which may be packed by gzip.
 
     Raises:
-      UsageError: if the file is something else, or not all of one.
+      ValueError: if the file is something else, or not all of one.
     """
     try:
         packed = path.read_bytes()
         content = gzip.decompress(packed) if path.suffix == ".gz" else packed
     except (OSError, EOFError) as error:
-        raise UsageError(f"cannot read {str(path)!r}: {error}") from error
+        raise ValueError(f"cannot read {str(path)!r}: {error}") from error
     if len(content) < 4 or content[:3] != bytes([0, 0, UNSIGNED_BYTES]):
-        raise UsageError(f"{str(path)!r} is no IDX file of unsigned bytes")
+        raise ValueError(f"{str(path)!r} is no IDX file of unsigned bytes")
     begin = 4 + 4 * content[3]
     sizes = (content[place : place + 4] for place in range(4, begin, 4))
     shape = tuple(int.from_bytes(size, "big") for size in sizes)
     if len(content) - begin != math.prod(shape):
-        raise UsageError(f"{str(path)!r} is not all of an IDX file, or more than one")
+        raise ValueError(f"{str(path)!r} is not all of an IDX file, or more than one")
     return np.frombuffer(content, np.uint8, offset=begin).reshape(shape)
 
 
@@ -137,7 +136,7 @@ def find_fashion() -> Path:
         if all(_idx_path(folder, *name).is_file() for name in NAMES):
             return folder
     wanted = f"{PARTS[0]}-images-idx3-ubyte.gz"
-    raise UsageError(
+    raise ValueError(
         f"{FASHION} is not on this machine: apt-get install dataset-{FASHION}, or set "
         f"{FOLDER_VARIABLE} to a folder with its four files, {wanted} and so on, of "
         f"github.com/zalandoresearch/{FASHION}"

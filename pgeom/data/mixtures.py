@@ -19,7 +19,6 @@ import numpy as np
 from jaxtyping import Float
 
 from pgeom.data.dataset import Dataset, from_arrays
-from pgeom.frontend.errors import UsageError
 
 FORM = "mixture-CLASSES-EXAMPLES"
 FEWEST, MOST = 2, 10  # classes
@@ -67,12 +66,12 @@ def mixture_dataset(name: str) -> Dataset:
     """The dataset `mixture-K-n`, with its posterior.
 
     Raises:
-      UsageError: if K or n is not one that a mixture can have.
+      ValueError: if K or n is not one that a mixture can have.
     """
     found = re.fullmatch(r"mixture-(\d+)-(\d+)", name, re.ASCII)
     K, n = map(int, found.groups()) if found else (0, 0)
     if not (FEWEST <= K <= MOST and PER_CLASS * K <= n <= LARGEST):
-        raise UsageError(
+        raise ValueError(
             f"a mixture must be {FORM} with {FEWEST} to {MOST} classes and {PER_CLASS} to "
             f"{LARGEST // MOST} examples of each, got {name!r}"
         )

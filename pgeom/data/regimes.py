@@ -57,8 +57,7 @@ from numpy.typing import ArrayLike
 from pgeom.data import splits
 from pgeom.data.splits import Split
 from pgeom.deferred import Deferred
-from pgeom.frontend.names import nearest, separated
-from pgeom.frontend.numbers import count
+from pgeom.messages import count, nearest, separated
 
 checks = Deferred("pgeom.checks")  # it needs JAX, without which regimes are parsed
 FLIP_RATE_SD = 0.1  # of the flip rates of instance-dependent noise, as in the literature

@@ -21,8 +21,7 @@ import numpy as np
 from pgeom.data.dataset import FORMS, REGIMES, Dataset, from_arrays, is_folder, is_path
 from pgeom.data.images import fashion_mnist, mnist1d
 from pgeom.data.mixtures import FORM, is_mixture, mixture_dataset
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import choose
+from pgeom.messages import known_name
 
 # 2 → 7, 3 → 8, 5 ↔ 6 and 7 → 1: how Patrini et al. (2017) confuse handwritten digits
 DIGITS_MAP = (0, 1, 7, 8, 4, 6, 5, 1, 8, 9)
@@ -38,7 +37,7 @@ def load(name: str, *, target: str | None = None, impute: bool = False) -> Datas
       impute: whether values of a file may be missing.
 
     Raises:
-      UsageError: in one line, if there is no such dataset.
+      ValueError: in one line, if there is no such dataset.
     """
     require_known(name)
     if name in BUILT_IN or is_mixture(name):
@@ -55,21 +54,21 @@ def load(name: str, *, target: str | None = None, impute: bool = False) -> Datas
 
 def _refuse_options(target: str | None, impute: bool, purpose: str) -> None:
     if target is not None or impute:
-        raise UsageError(f"{'--impute' if target is None else '--target'} is for {purpose}")
+        raise ValueError(f"{'--impute' if target is None else '--target'} is for {purpose}")
 
 
 def require_known(name: str) -> None:
     """Refuse a word that names no dataset and is no path, without reading anything.
 
     Raises:
-      UsageError: in one line, with the nearest name.
+      ValueError: in one line, with the nearest name.
     """
     if is_mixture(name) or is_folder(name) or is_path(name):
         return
     try:
-        choose("dataset", name, BUILT_IN)
-    except UsageError as error:
-        raise UsageError(f"{error}, {FORM}, or the path of a {FORMS}") from None
+        known_name("dataset", name, BUILT_IN)
+    except ValueError as error:
+        raise ValueError(f"{error}, {FORM}, or the path of a {FORMS}") from None
 
 
 @cache

@@ -35,13 +35,11 @@ import numpy as np
 from pgeom.diagnosis.curvature import matching_curvature
 from pgeom.diagnosis.search import IMMUTABLE, Verdict, glance_at_convexity
 from pgeom.diagnosis.table import explain_convexity
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.loading import one_line
-from pgeom.frontend.names import choose
 from pgeom.functions import call, out_of_range
 from pgeom.generators import ClosedGenerator, rescale
 from pgeom.losses.catalogue import LOSSES, MEAN_CURVATURE, SYNONYMS
 from pgeom.losses.spec import LossSpec, from_logits, steady
+from pgeom.messages import describe_error, known_name
 from pgeom.scores import bregman_score, on_logits
 from pgeom.types import CatalogueLoss, ClassStats, Generator, Loss
 
@@ -128,12 +126,12 @@ def make_loss(given: LossLike, K: int, *, match: bool = True) -> LossSpec:
       match: whether to rescale a generator, as `generator_loss` does.
 
     Raises:
-      UsageError: for an unknown name, or a function that cannot be trained with.
+      ValueError: for an unknown name, or a function that cannot be trained with.
     """
     if isinstance(given, LossSpec):
         return given
     if isinstance(given, str):
-        return LOSSES[choose("loss", given, LOSSES, SYNONYMS)]
+        return LOSSES[known_name("loss", given, LOSSES, SYNONYMS)]
     content = find_content(given)
     if content is None:
         return _checked(given, K, match)
@@ -146,7 +144,7 @@ def _remembered(same: Same, K: int, match: bool) -> LossSpec:
 
 
 def _checked(given: Any, K: int, match: bool) -> LossSpec:
-    """A function as a loss, or a UsageError."""
+    """A function as a loss, or a ValueError."""
     name = getattr(given, "__name__", type(given).__name__)
     if (count := _count_arguments(given)) == 1:
         F = cast(Generator, given)
@@ -158,7 +156,7 @@ def _checked(given: Any, K: int, match: bool) -> LossSpec:
     if count == 2:
         require_loss(given, K, name)
         return plain_loss(cast(Loss, given), name)
-    raise UsageError(
+    raise ValueError(
         "loss must be a name, a generator F(p), a loss(logits, labels) or "
         f"a LossSpec, got {given!r}"
     )
@@ -224,19 +222,19 @@ def require_generator(F: Callable, K: int, name: str) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a user's function may raise
-        raise UsageError(
-            f"{name} raised {one_line(error)} (K={K}); it must be a function of one p[{K}] that "
-            "JAX can differentiate twice"
+        raise ValueError(
+            f"{name} raised {describe_error(error)} (K={K}); it must be a function of one p[{K}] "
+            "that JAX can differentiate twice"
         ) from error
     if not scalar:
         got = type(result).__name__ if shape is None else f"{dtype} of shape {shape}"
-        raise UsageError(f"{name} must return a real scalar for p[{K}], got {got}")
+        raise ValueError(f"{name} must return a real scalar for p[{K}], got {got}")
     if wrong is not None:
-        raise UsageError(f"{name} reads {wrong}")
+        raise ValueError(f"{name} reads {wrong}")
 
 
 def require_convex(F: Generator, K: int, name: str) -> Verdict:
-    """Whether F is convex on K classes, or a UsageError with the pair that refutes it.
+    """Whether F is convex on K classes, or a ValueError with the pair that refutes it.
 
     Everything else about F can wait until it is asked for, by `diagnose` or `proofs_numeric`.
     """
@@ -244,14 +242,14 @@ def require_convex(F: Generator, K: int, name: str) -> Verdict:
     try:
         finite_at_vertices, verdict = glance_at_convexity(F, K)
     except ValueError as error:  # F is one function in float32 and another in float64
-        raise UsageError(f"{name}: {error}") from error
+        raise ValueError(f"{name}: {error}") from error
     if not finite_at_vertices:
-        raise UsageError(
+        raise ValueError(
             f"{name} must be finite at the vertices of the simplex (K={K}); write 0·log 0 as "
             "jax.scipy.special.xlogy(p, p)"
         )
     if verdict.convex is False:
-        raise UsageError(f"{name}: {explain_convexity(verdict)}")
+        raise ValueError(f"{name}: {explain_convexity(verdict)}")
     return verdict
 
 
@@ -266,7 +264,7 @@ def require_curvature(F: Generator, K: int, name: str, *, option: str = "--no-ma
     """
     curvature = _curvature(F, K)
     if not 0 < curvature < math.inf:
-        raise UsageError(
+        raise ValueError(
             f"{name} must have a positive, finite curvature at uniform probabilities to be matched "
             f"with the other losses, got {curvature:g} (K={K}); give {option} to train it as it is"
         )
@@ -284,16 +282,18 @@ def require_loss(loss: Callable, K: int, name: str) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a user's function may raise
-        raise UsageError(f"{name} raised {one_line(error)} on logits[{EXAMPLES}, {K}]") from error
+        raise ValueError(
+            f"{name} raised {describe_error(error)} on logits[{EXAMPLES}, {K}]"
+        ) from error
     if (wrong := out_of_range(program)) is not None:
-        raise UsageError(f"{name} reads {wrong}, on logits[{EXAMPLES}, {K}]")
+        raise ValueError(f"{name} reads {wrong}, on logits[{EXAMPLES}, {K}]")
     if values.shape != (EXAMPLES,) or not jnp.issubdtype(values.dtype, jnp.floating):
-        raise UsageError(
+        raise ValueError(
             f"{name} must return one number per example, shape [{EXAMPLES}], got {values.dtype} of "
             f"shape {list(values.shape)}"
         )
     if not bool(jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(slopes))):
-        raise UsageError(f"{name} must be finite with a finite gradient on logits within ±3")
+        raise ValueError(f"{name} must be finite with a finite gradient on logits within ±3")
     _require_descent(loss, K, name, flat=not bool(jnp.any(slopes)))
 
 
@@ -316,16 +316,16 @@ def _require_descent(loss: Callable, K: int, name: str, *, flat: bool) -> None:
     # label by label, because on average the others may hide one whose sign is wrong
     k = int(jnp.argmax(change - rounding))
     if change[k] > rounding[k]:
-        raise UsageError(
+        raise ValueError(
             f"{name} grows as the label's probability grows: for label {k} it is {low[k]:.3g} at "
             f"{least:.2g} and {high[k]:.3g} at {most:.3g}; its sign may be wrong"
         )
     if jnp.all(abs(change) <= rounding):
-        raise UsageError(
+        raise ValueError(
             f"{name} is the same whether the label's probability is {least:.2g} or {most:.3g}"
         )
     total = jax.grad(lambda z: jnp.sum(jnp.asarray(loss(z, labels))))
     if flat and not any(bool(jnp.any(total(z))) for z in (-likely, likely)):
-        raise UsageError(
+        raise ValueError(
             f"{name} has a gradient of zero wherever it was tried: nothing to train by"
         )

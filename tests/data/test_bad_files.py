@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from pgeom.data import sources
-from pgeom.frontend.errors import UsageError
 from tests.data.test_files import JOBS, N, X, Y, people, save_npz
 
 
@@ -88,7 +87,7 @@ BAD = {
 def test_a_bad_file_is_one_line(tmp_path, name):
     write, said = BAD[name]
     write(tmp_path / name)
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(ValueError) as error:
         sources.load(str(tmp_path / name), target=None if name.endswith(".npz") else "job")
     assert said in str(error.value) and "\n" not in str(error.value)
     assert name in str(error.value)
@@ -103,17 +102,17 @@ def test_what_is_asked_for_must_be_there(tmp_path):
         ("mine.npz", {"target": "y"}, "--target is for tables; the labels of mine.npz are its"),
     ]
     for name, options, said in wanted:
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(ValueError, match=said):
             sources.load(str(tmp_path / name), **options)
 
 
 @pytest.mark.parametrize("options", [{"target": "job"}, {"impute": True}])
 def test_options_of_files_are_refused_for_built_in_datasets(options):
-    with pytest.raises(UsageError, match=f"--{next(iter(options))} is for datasets from files"):
+    with pytest.raises(ValueError, match=f"--{next(iter(options))} is for datasets from files"):
         sources.load("digits", **options)
 
 
 def test_a_name_that_is_neither_is_told_of_both():
     paths = "a .npz, .csv or .parquet file, or of a folder with IDX files$"
-    with pytest.raises(UsageError, match=rf"mixture-\S+, or the path of {paths}"):
+    with pytest.raises(ValueError, match=rf"mixture-\S+, or the path of {paths}"):
         sources.load("digit")

@@ -5,7 +5,6 @@ import pytest
 from sklearn import datasets as reference
 
 from pgeom.data import sources
-from pgeom.frontend.errors import UsageError
 
 SHAPES = {
     "breast-cancer": (569, 30, 2),
@@ -136,7 +135,7 @@ def test_the_long_tail_population_is_balanced_exactly(loaded):
     [("digit", "digits"), ("Breast_Cancer", "breast-cancer"), ("longtail", "long-tail")],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(wrong, nearest):
-    with pytest.raises(UsageError, match=f"unknown dataset '{wrong}'") as caught:
+    with pytest.raises(ValueError, match=f"unknown dataset '{wrong}'") as caught:
         sources.load(wrong)
     message = str(caught.value)
     assert f"did you mean '{nearest}'? known: " in message and "\n" not in message
@@ -144,7 +143,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(wrong, nearest):
 
 
 def test_an_unknown_name_like_no_other_has_no_hint():
-    with pytest.raises(UsageError, match=r"^unknown dataset '%%'; known: digits, "):
+    with pytest.raises(ValueError, match=r"^unknown dataset '%%'; known: digits, "):
         sources.load("%%")
 
 

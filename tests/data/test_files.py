@@ -9,7 +9,6 @@ import pytest
 from pgeom.data import files, sources
 from pgeom.data.dataset import is_path
 from pgeom.data.regimes import Regime, partition
-from pgeom.frontend.errors import UsageError
 
 N = 30
 X = np.random.default_rng(0).normal(size=(N, 4))
@@ -77,7 +76,7 @@ def test_a_flat_square_may_be_an_image_with_a_constant_border(tmp_path):
     pixels[:, 0] = 0
     dataset = sources.load(str(save_npz(tmp_path / "mine.npz", X=pixels, y=Y)))
     assert dataset.image_shape is None and "constant, and kept: X[:, 0]" in dataset.notes[-1]
-    with pytest.raises(UsageError, match="1 constant feature says nothing"):
+    with pytest.raises(ValueError, match="1 constant feature says nothing"):
         sources.load(str(save_npz(tmp_path / "mine.npz", X=pixels[:, :63], y=Y)))
 
 
@@ -111,7 +110,7 @@ def test_without_its_package_a_parquet_file_says_how_to_install_it(tmp_path, mon
 
     monkeypatch.setattr(pd, "read_parquet", read)
     (tmp_path / "people.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UsageError, match=r"needs a package: pip install pyarrow$"):
+    with pytest.raises(ValueError, match=r"needs a package: pip install pyarrow$"):
         sources.load(str(tmp_path / "people.parquet"), target="job")
 
 
@@ -122,7 +121,7 @@ def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
     assert dataset.features.shape == (N, 3)
     assert "left out the first column, which has no name" in dataset.notes[0]
     table.set_index(table.index[::-1]).to_csv(tmp_path / "people.csv")
-    with pytest.raises(UsageError, match=r"people.csv: column 1 has no name"):
+    with pytest.raises(ValueError, match=r"people.csv: column 1 has no name"):
         sources.load(str(tmp_path / "people.csv"), target="job")
 
 
@@ -152,7 +151,7 @@ def test_missing_values_are_refused_unless_they_may_be_filled(tmp_path):
     path = tmp_path / "people.csv"
     rows = [f"{k},{'ab'[k % 2]}" for k in range(30)]
     path.write_text("\n".join(["x,job", *rows, ",a", ""]))
-    with pytest.raises(UsageError, match="--impute"):
+    with pytest.raises(ValueError, match="--impute"):
         files.read_dataset(path, target="job")
     assert len(files.read_dataset(path, target="job", impute=True).labels) == 31
 

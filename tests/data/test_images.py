@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from pgeom.data import images, sources
-from pgeom.frontend.errors import UsageError
 
 RNG = np.random.default_rng(0)
 PIXELS = {"train": RNG.integers(0, 256, (40, 28, 28)), "t10k": RNG.integers(0, 256, (10, 28, 28))}
@@ -95,10 +94,10 @@ def test_the_labels_of_fashion_mnist_are_known():
 def test_a_folder_without_its_files_is_one_line(tmp_path):
     write_fashion(tmp_path)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").unlink()
-    with pytest.raises(UsageError, match=r"has no t10k-labels-idx1-ubyte or .*\.gz$") as error:
+    with pytest.raises(ValueError, match=r"has no t10k-labels-idx1-ubyte or .*\.gz$") as error:
         sources.load(str(tmp_path))
     assert "\n" not in str(error.value)
-    with pytest.raises(UsageError, match="--target is for tables"):
+    with pytest.raises(ValueError, match="--target is for tables"):
         sources.load(str(tmp_path), target="y")
 
 
@@ -106,7 +105,7 @@ def test_without_its_files_one_line_says_how_to_get_them(tmp_path, monkeypatch):
     write_fashion(tmp_path)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").unlink()
     monkeypatch.setenv("PGEOM_DATA", str(tmp_path))
-    with pytest.raises(UsageError, match="apt-get install dataset-fashion-mnist, or set") as error:
+    with pytest.raises(ValueError, match="apt-get install dataset-fashion-mnist, or set") as error:
         images.fashion_mnist()
     assert "\n" not in str(error.value) and "PGEOM_DATA" in str(error.value)
 
@@ -122,7 +121,7 @@ def test_without_its_files_one_line_says_how_to_get_them(tmp_path, monkeypatch):
 def test_files_that_do_not_fit_together_are_one_line(tmp_path, part, kind, array, said):
     write_fashion(tmp_path, packed=False)
     (tmp_path / f"{part}-{kind}-ubyte").write_bytes(idx(array))
-    with pytest.raises(UsageError, match=said) as error:
+    with pytest.raises(ValueError, match=said) as error:
         sources.load(str(tmp_path))
     assert "\n" not in str(error.value)
 
@@ -142,7 +141,7 @@ BROKEN = {
 def test_a_broken_file_is_named_in_one_line(tmp_path, case):
     content, said = BROKEN[case]
     (tmp_path / "some").write_bytes(content)
-    with pytest.raises(UsageError, match=said) as error:
+    with pytest.raises(ValueError, match=said) as error:
         images.read_idx(tmp_path / "some")
     assert "some" in str(error.value) and "\n" not in str(error.value)
 
@@ -150,7 +149,7 @@ def test_a_broken_file_is_named_in_one_line(tmp_path, case):
 @pytest.mark.parametrize("content", [b"no gzip", gzip.compress(GOOD)[:-20]])
 def test_a_broken_gzip_file_is_named_in_one_line(tmp_path, content):
     (tmp_path / "some.gz").write_bytes(content)
-    with pytest.raises(UsageError, match=r"cannot read '.*some.gz'") as error:
+    with pytest.raises(ValueError, match=r"cannot read '.*some.gz'") as error:
         images.read_idx(tmp_path / "some.gz")
     assert "\n" not in str(error.value)
 
@@ -180,7 +179,7 @@ def test_signals_are_pooled_and_the_global_generators_left_alone(monkeypatch):
 
 def test_without_the_package_one_line_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "mnist1d", None)
-    with pytest.raises(UsageError, match=r"^mnist1d needs the package: pip install mnist1d$"):
+    with pytest.raises(ValueError, match=r"^mnist1d needs the package: pip install mnist1d$"):
         images.mnist1d()
 
 

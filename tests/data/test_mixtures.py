@@ -6,7 +6,6 @@ from scipy.stats import multivariate_normal
 
 from pgeom.data import mixtures, regimes, sources
 from pgeom.data.regimes import Regime, transition
-from pgeom.frontend.errors import UsageError
 
 
 @pytest.mark.parametrize("K", [2, 3, 10])
@@ -46,7 +45,7 @@ def test_another_number_of_examples_has_the_same_classes():
     "name", ["mixture-1-100", "mixture-11-1000", "mixture-3-59", "mixture-3", "mixture-3-x"]
 )
 def test_a_mixture_that_is_none_is_refused(name):
-    with pytest.raises(UsageError, match="a mixture must be mixture-CLASSES-EXAMPLES") as error:
+    with pytest.raises(ValueError, match="a mixture must be mixture-CLASSES-EXAMPLES") as error:
         sources.load(name)
     assert name in str(error.value)
 

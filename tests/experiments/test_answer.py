@@ -7,7 +7,7 @@ import pytest
 from experiments import answer, comparison
 from experiments.engine import controls, devices
 from experiments.engine.options import Options
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 from pgeom.losses.catalogue import GENERAL, LOSSES
 from tests.experiments.conftest import shrink_ablation, two_devices
 

@@ -17,7 +17,7 @@ from experiments.engine.logits import write_logits
 from experiments.engine.options import Options, make_study
 from experiments.engine.records import Store
 from experiments.engine.results import member_name, read_frame
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 from tests.experiments.conftest import LOSSES, THREE, TINY
 
 STATE = ("manifest.json", "logits")

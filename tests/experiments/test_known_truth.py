@@ -11,9 +11,9 @@ from experiments import known_truth
 from experiments.engine.options import Options
 from experiments.engine.rebuild import rebuild_study
 from experiments.engine.records import Store
+from experiments.shell.errors import UsageError
 from experiments.tables import recovery, regrets
 from pgeom.data.regimes import Regime
-from pgeom.frontend.errors import UsageError
 
 LOSSES = ("ce", "mae", "apms_held")
 TINY = Options(seeds=("2",), epochs=2, batch_size=64, model="linear", stop_on="none")

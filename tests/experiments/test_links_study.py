@@ -7,8 +7,8 @@ from experiments import links
 from experiments.engine.options import Options
 from experiments.engine.results import read_logits
 from experiments.report import gather, paper_tables, statements
+from experiments.shell.errors import UsageError
 from experiments.tables import link_effects
-from pgeom.frontend.errors import UsageError
 
 TINY = Options(seeds=("2",), epochs=2, model="linear")
 ASKED = {"dataset": ("breast-cancer",), "losses": ("brier",)}

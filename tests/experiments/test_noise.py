@@ -12,8 +12,8 @@ import pytest
 from experiments import noise
 from experiments.engine import jobs
 from experiments.engine.records import Store
+from experiments.shell import command_line
 from pgeom.evaluation import metrics
-from pgeom.frontend import command_line
 from tests.experiments.conftest import LOSSES, ONE, THREE, TINY
 
 FIELDS = {
@@ -213,22 +213,6 @@ def test_a_file_of_mixed_types_is_trained_and_said_how(tmp_path, capsys, monkeyp
     assert record["realised_validation_noise_rate"] > 0
     (described,) = json.loads((tmp_path / "out/manifest.json").read_text())["dataset"].values()
     assert described["class_names"] == ["clerk", "nurse"]
-
-
-def test_a_file_with_a_long_name_is_trained_and_shown(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_people(tmp_path)
-    name = "ა" * 80  # in bytes nearly as long as the name of a file may be
-    os.rename("people.csv", f"{name}.csv")
-    options = ["--target", "job", "--impute", "--losses", "ce", "--seeds", "1", "--epochs", "1"]
-    options += ["--regimes", "symmetric-40", "--validation", "noisy", "--out", "out"]
-    monkeypatch.setattr(sys, "argv", ["noise", "--dataset", f"{name}.csv", *options])
-    with pytest.raises(SystemExit) as stop:
-        command_line.run(noise.main, "experiments.noise")
-    assert not stop.value.code
-    (record,) = lines(tmp_path / "out")
-    assert record["dataset"] == name and (tmp_path / "out/logits" / record["logits_file"]).exists()
-    assert len(list((tmp_path / "out").glob("*ა*"))) == 7
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from experiments.engine import devices, own_losses
 from experiments.engine.command import Command
 from experiments.engine.options import Options
 from experiments.engine.study import Study
+from experiments.shell.errors import UsageError
 from pgeom.data.dataset import from_arrays
 from pgeom.data.regimes import Regime
-from pgeom.frontend.errors import UsageError
 from pgeom.losses import catalogue
 from pgeom.losses.own import generator_loss
 from pgeom.models.flax_module import FlaxModel

@@ -69,10 +69,3 @@ def test_an_interruption_in_a_user_s_function(noise):
     assert (done.returncode, done.stdout) == (130, "")
     line = "interrupted: finished runs are kept, rerun to resume\n"
     assert done.stderr == f"imported\n{line}"
-
-
-def test_a_device_that_is_not_there_is_one_line(noise, tmp_path):
-    done = noise("--out", "out", JAX_PLATFORMS="cuda")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: JAX_PLATFORMS: there is no device for 'cuda' here\n"
-    assert not (tmp_path / "out").exists()

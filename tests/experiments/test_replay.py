@@ -9,7 +9,7 @@ from experiments import replay
 from experiments.engine.lines import encode
 from experiments.engine.manifest import encode_manifest
 from experiments.engine.records import Store
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 
 
 def rewrite(folder, identity, **changes):

@@ -24,10 +24,10 @@ from experiments.report.outline import SECTIONS
 from experiments.report.paper_figures import FIGURES, Figure
 from experiments.report.paper_tables import TABLES
 from experiments.report.statements import FINDINGS
+from experiments.shell.errors import UsageError
+from experiments.shell.figure_style import FORMS
 from experiments.tables import latex
 from experiments.tables.grid import Grid
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.figure_style import FORMS
 from proofs_numeric import theory_figures
 from tests.experiments.conftest import REPORTED, TWO, shrink_report, two_devices
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from experiments.figures.speed import growth
+from experiments.shell.errors import UsageError
 from experiments.speed import (
     __main__ as speed,
     first,
@@ -27,7 +28,6 @@ from experiments.speed.memory import peak_bytes
 from experiments.speed.parts import PARTS
 from experiments.tables.grid import to_markdown
 from pgeom.data import images
-from pgeom.frontend.errors import UsageError
 from pgeom.losses import candidates, catalogue
 from pgeom.models.model import MLP
 from pgeom.types import Annealing, ClassStats

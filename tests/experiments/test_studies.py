@@ -9,7 +9,7 @@ import pytest
 from experiments import ablation, calibration, longtail, lr_sensitivity, robustness, runtime
 from experiments.engine import sensitivity
 from experiments.engine.options import Options
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 from tests.experiments.conftest import REPORTED, TWO
 
 GENERAL = tuple(loss for loss in REPORTED if loss != "logit_adjustment")

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from experiments import noise
 from experiments.engine.options import Options
+from experiments.shell import figure_style
 from pgeom.data import sources
-from pgeom.frontend import figure_style
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec, from_logits
 from pgeom.models import architectures

@@ -33,8 +33,8 @@ from experiments import (
 )
 from experiments.engine.options import Options
 from experiments.report import __main__ as report
+from experiments.shell import command_line
 from experiments.speed import __main__ as speed
-from pgeom.frontend import command_line
 from proofs_numeric import __main__ as proofs, proof_figures
 
 EXPERIMENTS = (

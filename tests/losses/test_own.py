@@ -7,7 +7,6 @@ import pytest
 
 import pgeom
 from pgeom.diagnosis import search
-from pgeom.frontend.errors import UsageError
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.own import (
     generator_loss,
@@ -103,7 +102,7 @@ UNMATCHED = {
 
 @pytest.mark.parametrize("case", UNMATCHED)
 def test_what_no_factor_matches_is_refused_in_one_line(case):
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(ValueError) as error:
         require_curvature(UNMATCHED[case], 10, "my.py:F")
     said = str(error.value)
     assert said.startswith("my.py:F must have a positive, finite curvature at uniform prob")
@@ -149,14 +148,14 @@ NO_GENERATORS = {
 @pytest.mark.parametrize("case", NO_GENERATORS)
 def test_no_generator_is_refused(case):
     F, says = NO_GENERATORS[case]
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(ValueError) as error:
         require_convex(F, 3, "my.py:F")
     assert str(error.value).startswith("my.py:F") and says in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_the_witness_refutes_convexity():
-    with pytest.raises(UsageError, match=r"D\(η,p\) = -\d.* at η = \[.*\], p = \[.*\]"):
+    with pytest.raises(ValueError, match=r"D\(η,p\) = -\d.* at η = \[.*\], p = \[.*\]"):
         require_convex(NO_GENERATORS["concave"][0], 3, "F")
 
 
@@ -169,7 +168,7 @@ def test_only_convexity_is_looked_at_before_training(monkeypatch):
     for name in ("survey", "_kinks", "_envelope"):
         monkeypatch.setattr(search, name, not_yet)
     assert make_loss(lambda p: jnp.sum(p**4), 10).name == "<lambda>"
-    with pytest.raises(UsageError, match="F is not convex"):
+    with pytest.raises(ValueError, match="F is not convex"):
         require_convex(lambda p: -jnp.sum(p**4), 10, "F")
 
 
@@ -225,10 +224,10 @@ def test_a_negated_loss_is_refused(loss, K):
 
     require_loss(loss, K, "mine")
     with pytest.raises(
-        UsageError, match=r"^mine grows as the label's probability grows: for label "
+        ValueError, match=r"^mine grows as the label's probability grows: for label "
     ):
         require_loss(negated, K, "mine")
-    with pytest.raises(UsageError, match=r"^negated grows as the label"):
+    with pytest.raises(ValueError, match=r"^negated grows as the label"):
         make_loss(negated, K)
 
 
@@ -241,7 +240,7 @@ def test_no_loss_of_the_catalogue_would_be(name):
 @pytest.mark.parametrize("case", NO_LOSSES)
 def test_no_loss_is_refused(case):
     loss, says = NO_LOSSES[case]
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(ValueError) as error:
         require_loss(loss, 3, "my.py:loss")
     assert str(error.value).startswith("my.py:loss") and says in str(error.value)
 
@@ -271,7 +270,7 @@ def test_what_a_user_may_call_a_loss():
     assert (generator.name, generator.proper, loss.name) == ("cubic", True, "scaled_entropy")
     np.testing.assert_allclose(values(generator), values(generator_loss(cubic, "cubic")))
     np.testing.assert_allclose(values(loss), values(LOSSES["ce"]), rtol=1e-5)
-    with pytest.raises(UsageError, match="loss must be a name, a generator F"):
+    with pytest.raises(ValueError, match="loss must be a name, a generator F"):
         make_loss(lambda a, b, c: a, 3)
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from pgeom.frontend import command_line
+from experiments.shell import command_line
 from pgeom.scores import bregman_divergence
 from proofs_numeric import __main__ as entry, runner, user_generator
 from proofs_numeric.check import upper_bound
@@ -96,8 +96,8 @@ def command(monkeypatch):
         (["--classes", "two"], "'two'"),
         (["--classes", "1000000"], "at most 1000, got 1000000"),
         (["--generator", "my_generators:cubic", "--classes", "1000000"], "at most 1000"),
-        (["--generator", ""], "--generator must not be empty"),
-        (["--generator", "quits_at_once:F"], "cannot import 'quits_at_once': it calls sys.exit"),
+        (["--generator", ""], "must not be empty"),
+        (["--generator", "quits_at_once:F"], "cannot import 'quits_at_once': SystemExit"),
         (["--out", "my_generators.py"], "--out must be a folder"),
         (["--clases", "3"], "--classes"),
         (["--only", "regret", "--classes", "100"], "margin, improper, contamination only"),

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
+from experiments.shell import command_line
 from pgeom.diagnosis import curvature
-from pgeom.frontend import command_line
 from pgeom.training import settings
 from proofs_numeric import probes, proof_figures, theory_figures
 

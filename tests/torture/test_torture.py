@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.frontend.test_command_line import commands as all_commands
+from tests.experiments.shell.test_command_line import commands as all_commands
 from tests.torture import commands, exits, trials
 from tests.torture.__main__ import main
 from tests.torture.damages import DAMAGES

@@ -13,7 +13,7 @@ from experiments.engine import lines
 from experiments.engine.damage import DAMAGED, set_damage_aside
 from experiments.engine.lines import encode
 from experiments.engine.records import Store
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 
 MEMBERS = {"one.npz": ("a", "b"), "two.npz": ("c", "d")}
 SECOND = "records.jsonl, line 2: "

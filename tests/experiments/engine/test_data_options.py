@@ -10,8 +10,8 @@ from experiments.engine.data_options import parse_noise_map
 from experiments.engine.identity import describe, identify
 from experiments.engine.options import Options, make_study
 from experiments.engine.study import Cell
+from experiments.shell.errors import UsageError
 from pgeom.data.regimes import Regime
-from pgeom.frontend.errors import UsageError
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 ANIMALS = np.array(["cat", "dog", "a:b"])[np.arange(60) % 3]

@@ -6,8 +6,8 @@ import jax
 import pytest
 
 from experiments.engine.devices import ONE_THREAD, prepare_devices
+from experiments.shell.errors import UsageError
 from pgeom import environment
-from pgeom.frontend.errors import UsageError
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from experiments.engine.command import Command
 from experiments.engine.missing import find_missing
 from experiments.engine.options import Options, make_study
 from experiments.engine.records import Store
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 from pgeom.training.trainer import compile_programs, feature_bytes, member_bytes
 
 JOB = {"dataset": "breast-cancer", "regimes": ("clean",), "losses": ("ce",)}

@@ -11,10 +11,10 @@ from experiments.engine import identity as identities
 from experiments.engine.identity import describe, identify
 from experiments.engine.measures import Measure
 from experiments.engine.study import Cell, Study
+from experiments.shell.errors import UsageError
 from pgeom import simplex
 from pgeom.data import sources
 from pgeom.data.regimes import Regime
-from pgeom.frontend.errors import UsageError
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.spec import LossSpec, from_logits
 from pgeom.models import model

@@ -18,8 +18,8 @@ from experiments.engine.predictions import Predictions
 from experiments.engine.rebuild import rebuild_study
 from experiments.engine.records import Store
 from experiments.engine.results import read_frame, read_logits
+from experiments.shell.errors import UsageError
 from pgeom.data.splits import split, standardise
-from pgeom.frontend.errors import UsageError
 from pgeom.losses import catalogue
 from pgeom.losses.own import generator_loss
 from pgeom.types import ClassStats

@@ -16,7 +16,7 @@ import pytest
 
 from experiments.engine import lock
 from experiments.engine.lock import NAME, claim
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 
 HOLD = """
 import sys, time

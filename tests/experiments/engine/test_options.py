@@ -9,8 +9,8 @@ from experiments import answer, longtail
 from experiments.engine.controls import train_longer
 from experiments.engine.identity import identify
 from experiments.engine.options import Options, make_study, parse_seeds
+from experiments.shell.errors import UsageError
 from pgeom.data import sources
-from pgeom.frontend.errors import UsageError
 from pgeom.losses.catalogue import GENERAL
 from pgeom.training.settings import PROTOCOL, Rule, Training, fit_to_size
 

@@ -6,8 +6,8 @@ import pytest
 
 from experiments.engine import own_models
 from experiments.engine.options import Options, make_study
+from experiments.shell.errors import UsageError
 from pgeom.data import sources
-from pgeom.frontend.errors import UsageError
 from pgeom.models.cnn import CNN
 from pgeom.models.model import MLP, Linear
 from tests.models import modules

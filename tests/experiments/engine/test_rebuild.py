@@ -14,8 +14,8 @@ from experiments.engine.rebuild import find_record, name_files, rebuild_study
 from experiments.engine.records import Store, versions
 from experiments.engine.sensitivity import MEASURES
 from experiments.engine.study import Cell
+from experiments.shell.errors import UsageError
 from pgeom.data import sources
-from pgeom.frontend.errors import UsageError
 from pgeom.losses.likelihood import brier
 from pgeom.losses.spec import LossSpec, from_logits
 

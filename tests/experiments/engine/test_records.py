@@ -7,7 +7,7 @@ import pytest
 
 from experiments.engine.disk import append
 from experiments.engine.records import Store, json_float, versions
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 
 
 def records(*identities):

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.engine.damage import set_damage_aside
 from experiments.engine.records import Store
-from pgeom.frontend.errors import UsageError
+from experiments.shell.errors import UsageError
 from tests.experiments.engine.test_damage import fill
 
 NAMES = ("records.jsonl", "manifest.json", "logits", "logits/two.npz")

@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 
 from experiments import report
 from experiments.report.paper_figures import FIGURES
-from pgeom.frontend import figure_style
+from experiments.shell import figure_style
 from pgeom.losses.catalogue import LOSSES
 from tests.experiments.figures import colour_vision
 

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
+from experiments.shell import command_line
 from experiments.tables.grid import Grid, OnTerminal, publish, to_markdown
-from pgeom.frontend import command_line
 
 HEADER = ["Loss", "Accuracy ↑", "NLL ↓", "Brier ↓", "ECE ↓"]
 ROWS = [

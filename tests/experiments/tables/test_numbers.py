@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pgeom.frontend.numbers import mean_sd, p_value
+from experiments.tables.numbers import mean_sd, p_value
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
-"""Names that a user types: checked against the known ones, with a hint at the nearest.
+"""What messages say: the nearest known name, a number of things, the line of an error.
 
->>> choose_all("loss", ("hpg", "ce"), ("ce", "gce", "hpg"))
-('ce', 'hpg')
+>>> known_name("loss", "hpg", ("ce", "gce", "hpg"))
+'hpg'
 >>> nearest("HGP", ("ce", "gce", "hpg"))
 'hpg'
+>>> count(1, "run"), count(3, "run")
+('1 run', '3 runs')
 """
 
 import difflib
@@ -11,13 +13,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
-from pgeom.frontend.errors import UsageError
-
 SIMILAR = 0.3  # below this share of common letters a hint would only confuse
 NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def choose(
+def known_name(
     kind: str, value: str, known: Collection[str], synonyms: Mapping[str, str] = NONE
 ) -> str:
     """`value` if it is known.
@@ -29,40 +29,13 @@ def choose(
       synonyms: names that a user may expect, with the known ones that are meant by them.
 
     Raises:
-      UsageError: otherwise, naming the nearest known name.
+      ValueError: otherwise, with the nearest known name.
     """
     if value in known:
         return value
     near = nearest(value, known, synonyms)
     hint = f"did you mean {near!r}? " if near is not None else ""
-    raise UsageError(f"unknown {kind} {value!r}; {hint}known: {', '.join(known)}")
-
-
-def choose_all(
-    kind: str, values: Iterable[str], known: Collection[str], synonyms: Mapping[str, str] = NONE
-) -> tuple[str, ...]:
-    """`values` without repetitions, in the order of the known ones; all those if there are none.
-
-    Raises:
-      UsageError: for the first value that is not known, as in `choose`.
-    """
-    wanted = set()
-    for value in values:
-        several = re.search("[,;]", value) or any(word in known for word in value.split())
-        if value not in known and several and (hint := separated(value)) is not None:
-            raise UsageError(f"unknown {kind} {value!r}; {hint}")
-        wanted.add(choose(kind, value, known, synonyms))
-    return tuple(name for name in known if not wanted or name in wanted)
-
-
-def separated(value: str) -> str | None:
-    """A hint for what was typed as one word although it looks like several; None for one word.
-
-    >>> separated("ce,gce")
-    'separate by spaces: ce gce'
-    """
-    words = [word for word in re.split(r"[\s,;]+", value) if word]
-    return f"separate by spaces: {' '.join(words)}" if [value] != words and words else None
+    raise ValueError(f"unknown {kind} {value!r}; {hint}known: {', '.join(known)}")
 
 
 def nearest(name: str, known: Iterable[str], synonyms: Mapping[str, str] = NONE) -> str | None:
@@ -85,3 +58,26 @@ def nearest(name: str, known: Iterable[str], synonyms: Mapping[str, str] = NONE)
 def _letters(name: str) -> str:
     """The name in small letters, and without what may be written between words."""
     return re.sub(r"[\s_-]+", "", name.lower()) or name
+
+
+def separated(value: str) -> str | None:
+    """A hint for what was given as one word although it looks like several; None for one word.
+
+    >>> separated("ce,gce")
+    'separate by spaces: ce gce'
+    """
+    words = [word for word in re.split(r"[\s,;]+", value) if word]
+    return f"separate by spaces: {' '.join(words)}" if [value] != words and words else None
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things, as in "1 run" or "3 runs"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def describe_error(error: BaseException) -> str:
+    """The type of an error and the line of its message that says most."""
+    lines = str(error).strip().splitlines() or [""]
+    # a callback's error reaches us with the traceback as its message, which ends with the error
+    line = lines[-1] if "Traceback" in lines[0] else lines[0]
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.frontend.test_command_line import commands
+from tests.experiments.shell.test_command_line import commands
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SLOW = ("jax", "jaxlib", "flax", "optax", "sklearn", "pandas", "matplotlib", "scipy", "torch")
 MISTAKES = {  # words that a command refuses
     "experiments.noise": ("--datset x", "--losses nonsense", "--dataset nonsense", "--seeds none"),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pgeom.frontend import processes
+from experiments.shell import processes
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_work_of_a_pool_is_done():
@@ -30,7 +30,7 @@ def test_an_exception_drops_the_work_of_a_pool():
 
 KILLED = """
 import os, signal, sys, time
-from pgeom.frontend import processes
+from experiments.shell import processes
 
 def sleep():
     print(os.getpid(), flush=True)

@@ -3,36 +3,83 @@
 def main(dataset: str = "digits") -> None: ...
 
 run(main, "experiments.noise", example="--dataset digits")  # python -m experiments.noise ...
+
+Standard output is for results alone, and writing to it never fails halfway through a command: a
+character that the terminal cannot show becomes a question mark, and a reader that has gone, as in
+`| head -1`, stops the printing and nothing else. The command goes on to write its files.
 """
 
-import contextlib
 import inspect
 import io
+import os
 import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from functools import partial, wraps
 from importlib import metadata
-from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
 import tyro
 from rich.console import Console
 
-from pgeom.frontend import interrupts, output
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.folders import require_writable
-from pgeom.frontend.names import separated
+from experiments.shell import processes
+from experiments.shell.errors import UsageError
+from pgeom.messages import separated
 
-BAD_INPUT, INTERRUPTED = 2, 130  # exit codes
+BAD_INPUT = 2  # the exit code
 HELP_END = (
     "Exit codes: 0 success, 1 a check failed, 2 bad input or an output that cannot be written, "
-    "130 interrupted, 143 terminated. --version prints the version."
+    "130 interrupted. --version prints the version."
 )
 WIDE = 1000  # columns where no terminal says how many there are: more than any table has
 INTERRUPTION = "interrupted: finished runs are kept, rerun to resume"
+
+
+class Tolerant:
+    """A text stream that keeps the first error of writing, and discards what is written after it.
+
+    Attributes:
+      error: the first error, if there was one.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.error: OSError | None = None
+        self._stream = stream
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+    def write(self, text: str) -> int:
+        self._attempt(self._stream.write, text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._attempt(self._stream.flush)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _attempt(self, method: Callable[..., object], *arguments: str) -> None:
+        if self.error is None:
+            try:
+                method(*arguments)
+            except OSError as error:
+                self.error = error
+                # what the stream still holds, and Python would write at exit, goes nowhere
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._stream.fileno())
+                os.close(nowhere)
+
+
+_RESULTS: ContextVar[Tolerant | None] = ContextVar("results", default=None)
+
+
+def results() -> Tolerant | None:
+    """The stream for tables and JSON, as `print` and rich take it; None is `sys.stdout`."""
+    return _RESULTS.get()
 
 
 def run(
@@ -44,11 +91,11 @@ def run(
 ) -> NoReturn:
     """Parse `sys.argv` for a typed `main`, call it, and exit with the code it returns.
 
-    Bad arguments and a `UsageError` are one line on standard error and exit code 2; Ctrl-C and
-    SIGTERM are one line and exit codes 130 and 143. `--version` prints the version of the project.
+    Bad arguments and a `UsageError` are one line on standard error and exit code 2, Ctrl-C is one
+    line and exit code 130. `--version` prints the version of the project.
 
-    Standard output is for what `main` prints on a console of `make_console` or to
-    `output.results()`. Whatever else is printed meanwhile goes to standard error.
+    Standard output is for what `main` prints on a console of `make_console` or to `results()`.
+    Whatever else is printed meanwhile goes to standard error.
 
     Args:
       main: the command; None means exit code 0.
@@ -56,13 +103,31 @@ def run(
       example: arguments that show how the command is used; `--help` opens with them.
       on_interrupt: what Ctrl-C prints.
     """
-    interrupts.line = on_interrupt
+    processes.interruption = on_interrupt
+    out = Tolerant(sys.stdout)
+    token = _RESULTS.set(out)
     try:
-        code = _execute(main, f"python -m {name}", example)
-    except KeyboardInterrupt:  # not by a signal, but by a user's function
+        code = _execute(main, f"python -m {name}", example, out)
+    except UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = BAD_INPUT
+    except KeyboardInterrupt:  # not by Ctrl-C, but by a user's function
         print(on_interrupt, file=sys.stderr)
-        code = INTERRUPTED
+        code = processes.INTERRUPTED
+    finally:
+        _RESULTS.reset(token)
     sys.exit(code)
+
+
+def _execute(main: Callable[..., int | None], program: str, example: str, out: Tolerant) -> int:
+    with redirect_stdout(cast(IO[str], out)):
+        command = _parse(main, program, example)
+    with redirect_stdout(sys.stderr):
+        code = command() or 0
+    out.flush()
+    if out.error is not None and not isinstance(out.error, BrokenPipeError):
+        raise UsageError(f"cannot write to standard output: {out.error.strerror}")
+    return code
 
 
 def as_given(main: Callable[..., Any], values: Mapping[str, Any]) -> str:
@@ -99,53 +164,6 @@ def _option(name: str, values: Mapping[str, Any], default: Any) -> list[str]:
     return [f"--{word}", *map(str, value if isinstance(value, tuple) else [value])]
 
 
-def _execute(main: Callable[..., int | None], program: str, example: str) -> int:
-    """The exit code of the command, after its one line about what went wrong, if anything did."""
-    try:
-        with output.tolerant_output() as out:
-            code = _call(main, program, example, out)
-        if out.error is not None and not isinstance(out.error, BrokenPipeError):
-            raise UsageError(f"cannot write to standard output: {out.error.strerror}")
-        return code
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return BAD_INPUT
-
-
-def _call(main: Callable[..., int | None], program: str, example: str, out: output.Tolerant) -> int:
-    if "--version" in sys.argv[1:]:
-        print(f"pgeom {metadata.version('pgeom')}")
-        return 0
-    try:
-        command = _parse(main, program, example)
-    except SystemExit:  # --help
-        return 0
-    try:
-        with output.for_results(out):
-            return command() or 0
-    except SystemExit as stop:
-        raise UsageError("a function or module that the command was given calls sys.exit") from stop
-
-
-def make_folder(path: Path, *, option: str) -> Path:
-    """The folder at `path`, which can be written to, made if it is missing.
-
-    Args:
-      path: of the folder.
-      option: the option that takes it, to begin the message with.
-
-    Raises:
-      UsageError: if it cannot be made or written to, as where a file is in the way.
-    """
-    require_writable(path, option=option)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror
-        raise UsageError(f"{option}: cannot make the folder {str(path)!r}: {reason}") from error
-    return path
-
-
 def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """A console for results, which prints texts as they are and does not wrap redirected ones.
 
@@ -153,7 +171,7 @@ def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
       stderr: print on standard error.
       quiet: print nothing.
     """
-    file = None if stderr else cast(IO[str] | None, output.results())
+    file = None if stderr else cast(IO[str] | None, results())
     plain = {"markup": False, "emoji": False, "highlight": False}  # a user's [name] is no style
     console = Console(file=file, stderr=stderr, quiet=quiet, **plain)
     if not console.is_terminal:
@@ -166,7 +184,10 @@ def _parse(main: Callable[..., int | None], program: str, example: str) -> Calla
 
     Parsing ends before `main` begins, so that nothing `main` prints or raises is taken for tyro's.
     """
-    _refuse_empty(sys.argv[1:])
+    if "--version" in sys.argv[1:]:
+        return partial(print, f"pgeom {metadata.version('pgeom')}", file=results())
+    if "" in sys.argv[1:]:  # a variable that was not set; as a path it would be this folder
+        raise UsageError("an argument must not be empty")
 
     @wraps(main)
     def bind(*arguments: Any, **options: Any) -> Callable[[], int | None]:
@@ -174,25 +195,16 @@ def _parse(main: Callable[..., int | None], program: str, example: str) -> Calla
 
     box = io.StringIO()
     try:
-        with contextlib.redirect_stderr(box):
+        with redirect_stderr(box):
             return tyro.cli(bind, prog=program, description=_describe(main, program, example))
     except SystemExit as stop:
         if stop.code != BAD_INPUT:  # --help
-            raise
+            return lambda: None
         message = _flatten(box.getvalue())
         joined = re.search(r"valid parse for arguments: \['([^']*)'\]", message)
         if joined is not None and (hint := separated(joined[1])) is not None:
             message = message.replace("; For full", f"; {hint}; For full", 1)
         raise UsageError(message) from None
-
-
-def _refuse_empty(arguments: list[str]) -> None:
-    """An empty word is a shell variable that was not set; as a path it would be this folder."""
-    option = ""
-    for word in arguments:
-        option = word.removesuffix("=") if word.startswith("--") else option
-        if not word or (word.startswith("--") and word.endswith("=")):
-            raise UsageError(f"{option or 'an argument'} must not be empty")
 
 
 def _describe(main: Callable[..., int | None], program: str, example: str) -> str:

@@ -19,11 +19,6 @@ def mean_sd(mean: float, sd: float) -> str:
     return f"{mean:.3f}" if math.isnan(sd) else f"{mean:.3f} ± {sd:.3f}"
 
 
-def count(number: int, noun: str) -> str:
-    """A number of things, as in "1 run" or "3 runs"."""
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def p_value(value: float) -> str:
     """Four decimals, without the leading zero."""
     return "1" if value == 1 else f"{value:.4f}".lstrip("0")

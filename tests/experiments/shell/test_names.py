@@ -6,16 +6,17 @@ import pgeom
 from experiments import links
 from experiments.engine.data_options import parse_kinds, parse_noise_map
 from experiments.engine.options import Options
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.loading import load
-from pgeom.frontend.names import choose, choose_all, nearest
+from experiments.shell.errors import UsageError
+from experiments.shell.loading import load
+from experiments.shell.names import choose_all
 from pgeom.losses import catalogue
+from pgeom.messages import describe_error, known_name, nearest
 
 LOSSES = ("ce", "gce", "hpg")
 
 
 def test_known_names_come_in_the_known_order_once():
-    assert choose("loss", "hpg", LOSSES) == "hpg"
+    assert known_name("loss", "hpg", LOSSES) == "hpg"
     assert choose_all("loss", ("hpg", "ce", "hpg"), LOSSES) == ("ce", "hpg")
     assert choose_all("loss", (), LOSSES) == LOSSES
 
@@ -28,8 +29,8 @@ def test_known_names_come_in_the_known_order_once():
     ],
 )
 def test_an_unknown_name_is_refused_in_one_line(name, message):
-    with pytest.raises(UsageError) as refused:
-        choose("loss", name, LOSSES)
+    with pytest.raises(ValueError) as refused:
+        known_name("loss", name, LOSSES)
     assert str(refused.value) == message
     with pytest.raises(UsageError, match=f"unknown loss '{name}'"):
         choose_all("loss", ("ce", name), LOSSES)
@@ -99,6 +100,13 @@ def test_so_in_every_option_that_takes_several(option):
     with pytest.raises(UsageError) as refused:
         ask()
     assert str(refused.value).endswith(f"; separate by spaces: {separated}")
+
+
+def test_the_line_of_an_error_that_says_most():
+    assert describe_error(ValueError("first\nsecond")) == "ValueError: first"
+    assert describe_error(ValueError()) == "ValueError"
+    callback = RuntimeError("INTERNAL: Traceback (most recent call last):\n  File\nKeyError: 1")
+    assert describe_error(callback) == "RuntimeError: KeyError: 1"
 
 
 def test_every_function_of_the_library_is_meant_by_its_name():

@@ -5,7 +5,7 @@ import sys
 
 import matplotlib
 
-from pgeom.frontend import figure_style
+from experiments.shell import figure_style
 
 
 def test_a_figure_has_a_grid_of_axes_in_the_house_style():
@@ -32,7 +32,9 @@ def test_every_file_is_cropped_to_what_is_drawn(tmp_path):
 
 
 def test_no_pyplot_is_imported():
-    code = "import sys, pgeom.frontend.figure_style; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = (
+        "import sys, experiments.shell.figure_style; sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -17,7 +17,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from pgeom.frontend.writing import write_file
+from experiments.shell.files import write_file
 
 # Okabe and Ito's colours, which remain distinct for colour-blind readers, and a grey
 BLACK, BLUE, SKY_BLUE, GREEN = "#000000", "#0072B2", "#56B4E9", "#009E73"

@@ -1,6 +1,7 @@
 """A typed function as a command: exit codes, and one line for whatever goes wrong."""
 
 import ast
+import errno
 import importlib
 import io
 import os
@@ -16,14 +17,14 @@ import pytest
 import tyro
 from rich.table import Table
 
-from pgeom.frontend import command_line, output
-from pgeom.frontend.command_line import make_console, make_folder, run
-from pgeom.frontend.errors import UsageError
+from experiments.shell import command_line
+from experiments.shell.command_line import make_console, run
+from experiments.shell.errors import UsageError, refusals
 
 
 def main(
     classes: Annotated[tuple[int, ...], tyro.conf.arg(metavar="K…")] = (),
-    mode: Literal["good", "fail", "refuse", "interrupt", "silent", "quit"] = "good",
+    mode: Literal["good", "fail", "refuse", "interrupt", "silent", "talk"] = "good",
 ) -> int | None:
     """An example of a command.
 
@@ -36,9 +37,9 @@ def main(
         raise UsageError("mode must not be 'refuse'")
     if mode == "interrupt":
         raise KeyboardInterrupt
-    if mode == "quit":
-        sys.exit(0)
-    print("called with", *classes, file=output.results())
+    if mode == "talk":
+        print("a library's")
+    print("called with", *classes, file=command_line.results())
     return {"good": 0, "fail": 1}.get(mode)
 
 
@@ -64,31 +65,26 @@ def test_a_usage_error_is_one_line_and_code_two(command):
     assert command("--mode", "refuse") == (2, "", "error: mode must not be 'refuse'\n")
 
 
-def test_a_user_s_function_that_quits_is_no_success(command):
-    line = "error: a function or module that the command was given calls sys.exit\n"
-    assert command("--mode", "quit") == (2, "", line)
-
-
 @pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        (["--mode", ""], "--mode"),
-        (["--mode="], "--mode"),
-        (["--mode", "good", "--classes", "2", ""], "--classes"),
-        ([""], "an argument"),
-    ],
+    "arguments", [["--mode", ""], ["--mode", "good", "--classes", "2", ""], [""]]
 )
-def test_an_empty_argument_is_a_variable_that_was_not_set(arguments, name, command):
-    assert command(*arguments) == (2, "", f"error: {name} must not be empty\n")
+def test_an_empty_argument_is_a_variable_that_was_not_set(arguments, command):
+    assert command(*arguments) == (2, "", "error: an argument must not be empty\n")
+
+
+@pytest.fixture
+def closed_pipe():
+    """A stream whose reader has gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stream:
+        yield stream
 
 
 @pytest.mark.parametrize("mode", ["good", "fail"])
-def test_a_reader_that_has_gone_changes_no_exit_code(mode, command, monkeypatch):
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "w") as pipe:
-        monkeypatch.setattr(sys, "stdout", pipe)
-        assert command("--mode", mode) == ({"good": 0, "fail": 1}[mode], "", "")
+def test_a_reader_that_has_gone_changes_no_exit_code(mode, command, monkeypatch, closed_pipe):
+    monkeypatch.setattr(sys, "stdout", closed_pipe)
+    assert command("--mode", mode) == ({"good": 0, "fail": 1}[mode], "", "")
 
 
 @pytest.mark.parametrize("arguments", [["--mode", "good"], ["--help"], ["--version"]])
@@ -235,10 +231,33 @@ def test_texts_are_printed_as_they_are(capsys):
     assert capsys.readouterr().out == "[/bold] [red]results[/red] :warning: 1\n"
 
 
-def test_a_folder_is_made_unless_a_file_is_in_the_way(tmp_path):
-    assert make_folder(tmp_path / "a" / "b", option="--out").is_dir()
-    assert make_folder(tmp_path / "a", option="--out").is_dir()
-    (tmp_path / "file").touch()
-    for path in (tmp_path / "file", tmp_path / "file" / "inside"):
-        with pytest.raises(UsageError, match=r"^--out must be a folder, but '.*file' is a file"):
-            make_folder(path, option="--out")
+def test_the_first_error_of_writing_is_kept_and_the_rest_discarded(closed_pipe):
+    with open("/dev/full", "w") as device:
+        for to, number in ((device, errno.ENOSPC), (closed_pipe, errno.EPIPE)):
+            stream = command_line.Tolerant(to)
+            for _ in range(3):
+                print("text" * 10_000, file=stream, flush=True)
+            assert stream.error.errno == number
+            print("more, which is written nowhere when the stream is closed", file=stream)
+
+
+def test_what_cannot_be_encoded_is_replaced():
+    for encoding, expected in (("ascii", b"??"), ("latin-1", b"\xb1?"), ("utf-8", "±↑".encode())):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding)
+        print("±↑", file=command_line.Tolerant(stream), end="", flush=True)
+        assert stream.buffer.getvalue() == expected
+
+
+def test_what_else_is_printed_is_no_result(command):
+    assert command("--mode", "talk") == (0, "called with\n", "a library's\n")
+    assert command_line.results() is None
+
+
+def test_what_the_library_refuses_is_one_line():
+    for error in (ValueError("no\n good"), TypeError("no good"), ImportError("no good")):
+        with pytest.raises(UsageError, match=r"^--rate: no good$"), refusals("--rate: "):
+            raise error
+    with pytest.raises(UsageError, match=r"^no good$"), refusals("--rate: "):
+        raise UsageError("no good")
+    with pytest.raises(RuntimeError), refusals():
+        raise RuntimeError("a bug")

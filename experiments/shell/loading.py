@@ -4,19 +4,18 @@
 2.0
 """
 
-import contextlib
 import importlib
 import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pgeom.frontend.errors import UsageError
-from pgeom.frontend.names import nearest
+from experiments.shell.errors import UsageError
+from pgeom.messages import describe_error, nearest
 
 FORMS = "module:function or path/to/file.py:function"
 
@@ -53,17 +52,6 @@ def load(spec: str, *, option: str, what: str = "function") -> Callable[..., Any
     return function
 
 
-def one_line(error: BaseException) -> str:
-    """The type of an error and the line of its message that says most."""
-    try:
-        lines = str(error).strip().splitlines() or [""]
-    except Exception:  # an error that cannot even say what it is
-        lines = [""]
-    # a callback's error reaches us with the traceback as its message, which ends with the error
-    line = lines[-1] if "Traceback" in lines[0] else lines[0]
-    return f"{type(error).__name__}: {line}" if line else type(error).__name__
-
-
 def _module(source: str, option: str) -> ModuleType:
     """The module named `source`, or the file at that path, imported."""
     is_path = source.endswith(".py") or "/" in source or os.sep in source
@@ -72,18 +60,19 @@ def _module(source: str, option: str) -> ModuleType:
         raise UsageError(f"{option}: must be {FORMS}, got the path {source!r}")
     if is_path and not path.is_file():
         raise UsageError(f"{option}: there is no file {source!r}")
+    # importable only as long as needed: its neighbours might hide other modules
+    folder = str(path.parent if is_path else Path.cwd())
+    sys.path.insert(0, folder)
     try:
-        with _importable(path.parent if is_path else Path.cwd()), _undisturbed():
-            return _execute(path) if is_path else _imported(source)
-    except SystemExit as stop:
-        raise UsageError(f"{option}: cannot import {source!r}: it calls sys.exit") from stop
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # whatever a module may raise while it is imported
-        raise UsageError(f"{option}: cannot import {source!r}: {one_line(error)}") from error
+        return _execute(path) if is_path else _import(source)
+    except (Exception, SystemExit) as error:  # whatever a module may raise while it is imported
+        reason = describe_error(error)
+        raise UsageError(f"{option}: cannot import {source!r}: {reason}") from error
+    finally:
+        sys.path.remove(folder)
 
 
-def _imported(source: str) -> ModuleType:
+def _import(source: str) -> ModuleType:
     """The module, or what a package offers under such a name, as pgeom does its generators."""
     try:
         return importlib.import_module(source)
@@ -101,37 +90,5 @@ def _execute(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # a path that ends with .py has both
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look it up
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
+    spec.loader.exec_module(module)
     return module
-
-
-@contextlib.contextmanager
-def _importable(folder: Path) -> Generator[None, None, None]:
-    """Make modules of the folder importable, only as long as needed: they might hide others."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):  # the user's code may have removed it
-            sys.path.remove(str(folder))
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Generator[None, None, None]:
-    """Undo what a module changes for the whole process: its folder, and the settings of JAX.
-
-    Options such as `--out` are relative to that folder, and precision is the command's to choose.
-    """
-    folder, config = Path.cwd(), getattr(sys.modules.get("jax"), "config", None)
-    settings = {} if config is None else dict(config.values)
-    try:
-        yield
-    finally:
-        os.chdir(folder)
-        for name, value in settings.items():
-            if config is not None and config.values[name] != value:
-                config.update(name, value)

@@ -1,0 +1,101 @@
+"""Files are whole or as they were, and folders are tried first."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.shell.errors import UsageError
+from experiments.shell.files import make_folder, require_writable, write_file, write_text
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_text_is_utf8_in_folders_that_are_made(tmp_path):
+    path = write_text(tmp_path / "a" / "b.md", "β₀ ± 1\n")
+    assert path.read_bytes() == "β₀ ± 1\n".encode()
+    write_text(path, "x")
+    assert [file.name for file in path.parent.iterdir()] == ["b.md"] and path.read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), RuntimeError("a bug")])
+def test_a_failure_leaves_the_old_file(error, tmp_path):
+    path = write_text(tmp_path / "page.md", "old")
+
+    def write(file):
+        file.write(b"half of the n")
+        raise error
+
+    expected = UsageError if isinstance(error, OSError) else RuntimeError
+    with pytest.raises(expected) as refused:
+        write_file(path, write)
+    assert path.read_bytes() == b"old"
+    if expected is UsageError:
+        assert str(refused.value) == f"cannot write {str(path)!r}: No space left"
+        assert [file.name for file in tmp_path.iterdir()] == ["page.md"]
+
+
+def test_a_path_below_a_file_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"^cannot write .*page.md'"):
+        write_text(tmp_path / "file" / "page.md", "text")
+
+
+def test_two_commands_that_write_one_file_leave_it_whole(tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from experiments.shell.files import write_file
+
+half = sys.argv[2].encode() * 500
+for _ in range(40):
+    write_file(Path(sys.argv[1]), lambda file: [file.write(half), file.write(half)])
+"""
+    path, texts = tmp_path / "page.md", [letter * 1000 for letter in "abc"]
+    words = [[sys.executable, "-c", code, str(path), text[0]] for text in texts]
+    writers = [subprocess.Popen(each, cwd=ROOT) for each in words]
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        seen |= {path.read_text()} if path.exists() else set()
+    assert [writer.returncode for writer in writers] == [0, 0, 0]
+    assert seen | {path.read_text()} <= set(texts)
+    assert [file.name for file in tmp_path.iterdir()] == ["page.md"]
+
+
+BAD = {
+    "file": (lambda folder: Path(__file__), " must be a folder, but '.*' is a file"),
+    "below a file": (
+        lambda folder: Path(__file__) / "out",
+        " must be a folder, but '.*' is a file",
+    ),
+    "long name": (lambda folder: folder / ("x" * 300), ": cannot write to .*: File name too long"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_folder_that_cannot_be_is_refused_in_one_line(case, tmp_path):
+    make, message = BAD[case]
+    with pytest.raises(UsageError, match=f"^--out{message}$"):
+        require_writable(make(tmp_path), option="--out")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
+def test_a_disk_that_takes_nothing_is_refused(code, tmp_path, monkeypatch):
+    def refuse(_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(UsageError, match=f"^--out: cannot write to .*: {os.strerror(code)}$"):
+        require_writable(tmp_path, option="--out")
+
+
+@pytest.mark.parametrize("path", [".", "here", "far/away"])
+def test_a_folder_that_can_be_written_to_is_made_when_it_is_needed(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    require_writable(Path(path), option="--out")
+    assert not list(tmp_path.iterdir())
+    assert make_folder(Path(path), option="--out").is_dir()

@@ -1,35 +1,17 @@
-"""Generators: those of the library, their closed forms, sums and multiples.
+"""Generators: convex functions `F(p[K]) -> scalar` on the simplex, sums and multiples of them.
 
-Closed forms that a generator may have, and sums of generators that keep them.
-
-Divergences and scores are linear in the generator, so a sum with nonnegative coefficients keeps
-every closed form of its parts:
-
->>> import jax.numpy as jnp
->>> square = generator(lambda p: jnp.sum(p**2), divergence=lambda q, p, d: jnp.sum(d**2))
->>> mixture = 0.5 * square + (lambda p: jnp.sum(p**3))
->>> mixture(jnp.array([0.5, 0.5]))
-Array(0.5, dtype=float32)
-
-Convex generators on the simplex: each is a function `F(p[K]) -> scalar`.
-
-Parameterised generators are callables that are also pytrees: they can be vmapped over seeds and
-differentiated with respect to their parameters. They have closed forms of their divergences, which
-sums and multiples keep. A user's generator is any function.
+A user's generator is any function. Those of the library also have closed forms of their
+divergences, and are pytrees of their parameters: they can be vmapped over seeds and differentiated
+with respect to their parameters. Divergences and scores are linear in the generator, so that a sum
+with nonnegative coefficients keeps every closed form of its parts.
 
 >>> import jax.numpy as jnp
 >>> brier_generator = quadratic(2 * jnp.eye(3))
 >>> brier_generator(jnp.array([1.0, 0.0, 0.0]))
 Array(0.6666666, dtype=float32)
->>> (shannon + 0.5 * brier_generator)(jnp.array([1.0, 0.0, 0.0]))
-Array(0.3333333, dtype=float32)
-
-The paper's structured generators: a class-aware quadratic, and log-cosh ridges.
-
->>> import jax.numpy as jnp
->>> ridge = hyperbolic(lam=1.0, a=0.5, rho=0.1, w=jnp.array([[0.6, -0.8]]), b=0.0)
->>> ridge(jnp.array([0.5, 0.5]))
-Array(0.00216, dtype=float32)
+>>> mixture = shannon + 0.5 * brier_generator + (lambda p: jnp.sum(p**3))
+>>> mixture(jnp.array([1.0, 0.0, 0.0]))
+Array(1.3333333, dtype=float32)
 """
 
 from abc import ABC, abstractmethod
@@ -45,14 +27,14 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
 from pgeom import checks, simplex
+from pgeom.derivatives import derivative_of
 from pgeom.functions import call
-from pgeom.simplex import (
-    log_softmax,
-    rule_log_softmax,
-    rule_softmax,
-    softmax,
-    softmax_cross_entropy,
-    sum_of_slopes,
+from pgeom.simplex import log_softmax, rule_softmax, softmax, softmax_cross_entropy
+from pgeom.special import (
+    expm1,
+    log_cosh,
+    log_cosh_divergence_to,
+    power_divergence,
     tempered_log,
 )
 from pgeom.types import Generator, Numbers, Point
@@ -268,7 +250,7 @@ class Tsallis(SeparableGenerator):
         )
 
     def _divergence(self, q, p, d):
-        return jnp.sum(simplex.power_divergence(q, d, simplex.log_entries(p), self.alpha))
+        return jnp.sum(power_divergence(q, d, simplex.log_entries(p), self.alpha))
 
     def _score_on_logits(self, logits, label):
         return self._divergence_on_logits(
@@ -278,7 +260,7 @@ class Tsallis(SeparableGenerator):
     def _divergence_on_logits(self, q, logits):
         """From log p, which does not underflow with p; a logit of −∞ may make it infinite."""
         d = simplex.displacement(q, softmax(logits))
-        value = jnp.sum(simplex.power_divergence(q, d, log_softmax(logits), self.alpha))
+        value = jnp.sum(power_divergence(q, d, log_softmax(logits), self.alpha))
         ruled_out = jnp.any((q > 0) & (logits == -jnp.inf)) & (jnp.asarray(self.alpha) <= 1)
         return jnp.where(ruled_out, jnp.inf, value)
 
@@ -288,19 +270,15 @@ def _tsallis_term(p, alpha):
     return jnp.where(p > 0, p * tempered_log(p, 2 - alpha), 0.0)
 
 
-@partial(_tsallis_term.defjvp, symbolic_zeros=True)
-def _tsallis_term_jvp(primals, tangents):
+@derivative_of(_tsallis_term)
+def _tsallis_rules(out, p, alpha):
     # By hand because the product rule involves p^(α−3), which overflows where the second derivative
     # α p^(α−2) does not.
-    (p, alpha), (p_dot, alpha_dot) = primals, tangents
-    out = _tsallis_term(p, alpha)
-
-    def slope_in_alpha(dot):
+    def rule_of_alpha(dot):
         slope = jax.jvp(lambda a: tempered_log(p, 2 - a), (alpha,), (dot,))[1]
         return jnp.where(p > 0, p * slope, 0.0)  # 0 · ∞ counts as 0, for every α
 
-    p_term = (p_dot, lambda dot: (1 + alpha * tempered_log(p, 2 - alpha)) * dot)
-    return out, sum_of_slopes(out, p_term, (alpha_dot, slope_in_alpha))
+    return lambda dot: (1 + alpha * tempered_log(p, 2 - alpha)) * dot, rule_of_alpha
 
 
 def tsallis(alpha: Numbers) -> Tsallis:
@@ -329,13 +307,9 @@ def _entropy_term(p):
     return jax.scipy.special.xlogy(p, p)
 
 
-@_entropy_term.defjvp
-def _entropy_term_jvp(primals, tangents):
-    # By hand because autodiff divides by p² on the way to the second derivative 1/p, and overflows
-    # where that does not.
-    (p,), (p_dot,) = primals, tangents
-    return _entropy_term(p), (1 + jnp.log(p)) * p_dot
-
+# By hand because autodiff divides by p² on the way to the second derivative 1/p, and overflows
+# where that does not.
+_entropy_term.defjvps(lambda dot, out, p: (1 + jnp.log(p)) * dot)
 
 shannon = Shannon()
 
@@ -367,60 +341,24 @@ def _sine_divergence(q, p, d):
     return square * jnp.sum(across**2) / (norm * inner)
 
 
-@partial(_sine_divergence.defjvp, symbolic_zeros=True)
-def _sine_divergence_jvp(primals, tangents):
+@derivative_of(_sine_divergence)
+def _sine_divergence_rules(out, q, p, d):
     # By hand because autodiff cannot know that H(p)p = 0, hence −H(p)d = −H(p)q: the shorter of the
     # two vectors loses no digits. d moves with q and p and has no slope of its own.
-    (q, p, d), (q_dot, p_dot, _) = primals, tangents
-    out, norm, inner = _sine_divergence(q, p, d), spherical(p), jnp.sum(p * q)
-    nearby = 2 * inner**2 > norm**2 * jnp.sum(q**2)
-    shorter = jnp.where(nearby, d, q)
-    across = shorter - p * (jnp.sum(p * shorter) / norm**2)
-    p_term = (p_dot, lambda dot: -jnp.sum(across * dot) / norm)
-    q_term = (q_dot, lambda dot: jnp.sum((q / spherical(q) - p / norm) * dot))
-    return out, sum_of_slopes(out, p_term, q_term)
+    norm, inner = spherical(p), jnp.sum(p * q)
+
+    def rule_of_p(dot):
+        nearby = 2 * inner**2 > norm**2 * jnp.sum(q**2)
+        shorter = jnp.where(nearby, d, q)
+        across = shorter - p * (jnp.sum(p * shorter) / norm**2)
+        return -jnp.sum(across * dot) / norm
+
+    return lambda dot: jnp.sum((q / spherical(q) - p / norm) * dot), rule_of_p, None
 
 
-@jax.custom_jvp
-def _direction(logits):
-    """p/‖p‖ of p = softmax(z); its squares are softmax(2z)."""
-    powers = jnp.exp(logits - jnp.max(logits))
-    return powers / jnp.sqrt(jnp.sum(powers**2))
-
-
-@_direction.defjvp
-def _direction_jvp(primals, tangents):
-    # By hand for the same reason as `rule_softmax`.
-    (logits,), (logits_dot,) = primals, tangents
-    unit = _direction(logits)
-    shares = unit**2
-    gaps = simplex.gaps_to_dominant(shares, logits_dot)
-    change = unit * (gaps - jnp.sum(shares * gaps))
-    dominant = shares > 0.5
-    moved = simplex.move_dominant(shares, unit * change) / jnp.where(dominant, unit, 1.0)
-    return unit, jnp.where(dominant, moved, change)
-
-
-@jax.custom_jvp
 def _spherical_score(logits, label):
-    """1 − p_y/‖p‖, as Σ_{j≠y} u_j²/(1 + u_y) with u = p/‖p‖."""
-    unit = _direction(logits)
-    return _mass_of_others(unit, label) / (1 + simplex.pick(unit, label))
-
-
-@_spherical_score.defjvp
-def _spherical_score_jvp(primals, tangents):
-    # By hand because autodiff subtracts the slope of u_y from that of the others' mass, and rounds
-    # a small one away.
-    (logits, label), (logits_dot, _) = primals, tangents
-    unit = _direction(logits)
-    mine = jnp.arange(logits.shape[-1]) == label
-    slope = jnp.where(mine, -_mass_of_others(unit, label), unit**2) * simplex.pick(unit, label)
-    return _spherical_score(logits, label), jnp.sum(slope * logits_dot)
-
-
-def _mass_of_others(unit, label):
-    return jnp.sum(jnp.where(jnp.arange(unit.shape[-1]) == label, 0.0, unit**2))
+    """1 − p_y/‖p‖, of which the square of the ratio is softmax(2z)_y."""
+    return -expm1(-0.5 * softmax_cross_entropy(2 * logits, label))
 
 
 @jax.custom_jvp
@@ -429,20 +367,18 @@ def _sine_divergence_on_logits(q, logits):
     return _sine_divergence(q, p, simplex.displacement(q, p))
 
 
-@partial(_sine_divergence_on_logits.defjvp, symbolic_zeros=True)
-def _sine_divergence_on_logits_jvp(primals, tangents):
+@derivative_of(_sine_divergence_on_logits)
+def _sine_divergence_on_logits_rules(out, q, logits):
     # By hand because H(p)p = 0, so that the slope is −p_k (H(p)q)_k = r_k Σ_j c_j − c_k with
     # r = softmax(2z), the shares p_k²/‖p‖², and c = q√r; by the chain rule, a small p_k would
     # multiply the rounding of far larger numbers.
-    (q, logits), (q_dot, logits_dot) = primals, tangents
-    out, half = _sine_divergence_on_logits(q, logits), jnp.exp(0.5 * rule_log_softmax(2 * logits))
-    r, cosines = rule_softmax(2 * logits), q * half
+    half = jnp.exp(0.5 * log_softmax(2 * logits))
 
-    def slope_in_logits(dot):
+    def rule_of_logits(dot):
+        r, cosines = rule_softmax(2 * logits), q * half
         return jnp.sum(simplex.move_dominant(r, r * jnp.sum(cosines) - cosines) * dot)
 
-    q_term = (q_dot, lambda dot: jnp.sum((q / spherical(q) - half) * dot))
-    return out, sum_of_slopes(out, (logits_dot, slope_in_logits), q_term)
+    return lambda dot: jnp.sum((q / spherical(q) - half) * dot), rule_of_logits
 
 
 spherical = Spherical()
@@ -524,14 +460,13 @@ def _half_square(A, d):
     return 0.5 * jnp.dot(d, jnp.dot(A, d))
 
 
-@partial(_half_square.defjvp, symbolic_zeros=True)
-def _half_square_jvp(primals, tangents):
+@derivative_of(_half_square)
+def _half_square_rules(out, A, d):
     # By hand because autodiff cannot know that A is symmetric, and multiplies by Aᵀ as well.
-    (A, d), (A_dot, d_dot) = primals, tangents
-    out = _half_square(A, d)
-    d_term = (d_dot, lambda dot: jnp.dot(jnp.dot(A, d), dot))
-    A_term = (A_dot, lambda dot: 0.5 * jnp.dot(d, jnp.dot(dot, d)))
-    return out, sum_of_slopes(out, d_term, A_term)
+    return (
+        lambda dot: 0.5 * jnp.dot(d, jnp.dot(dot, d)),
+        lambda dot: jnp.dot(jnp.dot(A, d), dot),
+    )
 
 
 def quadratic(A: Numbers) -> Quadratic:
@@ -572,7 +507,7 @@ class Hyperbolic(ClosedGenerator):
 
     def __call__(self, p: Point) -> Float[Array, ""]:
         F = self._like(p)
-        ridges = F.a * F.rho**2 * simplex.log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
+        ridges = F.a * F.rho**2 * log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
         return F.scale * (F.lam / 2 * jnp.sum((p - 1 / p.shape[-1]) ** 2) + jnp.sum(ridges))
 
     @property
@@ -588,12 +523,12 @@ class Hyperbolic(ClosedGenerator):
         """From w·q `[R]` and d `[K]`."""
         F = self._like(d)
         m, h = (w_q - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
-        ridges = F.a * F.rho**2 * simplex.log_cosh_divergence_to(m, h)
+        ridges = F.a * F.rho**2 * log_cosh_divergence_to(m, h)
         return F.scale * (F.lam / 2 * jnp.sum(d**2) + jnp.sum(ridges))
 
     def _vertex_values(self, K, dtype):
         F = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self)
-        ridges = simplex.log_cosh((F.w - F.b[:, None]) / F.rho[:, None])
+        ridges = log_cosh((F.w - F.b[:, None]) / F.rho[:, None])
         return F.scale * (F.lam / 2 * (1 - 1 / K) + jnp.dot(F.a * F.rho**2, ridges))
 
     def rescaled(self, factor: ArrayLike) -> "Hyperbolic":

@@ -53,9 +53,10 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, Int
 
 from pgeom import checks, simplex
-from pgeom.functions import scalar_function, trace
+from pgeom.derivatives import pushforward, sum_of_slopes
+from pgeom.functions import closure_converted, scalar_function
 from pgeom.generators import closed_forms, sum_over_parts
-from pgeom.simplex import centred, pushforward, softmax, sum_of_slopes
+from pgeom.simplex import centred, softmax
 from pgeom.types import Generator, Labels, Loss, Score, Vectors
 
 AGREEMENT = 8  # units of ε·size within which the definition and the integral are the same number
@@ -93,9 +94,15 @@ def vertex_values(F: Generator, K: int, dtype: DTypeLike) -> Float[Array, " {K}"
 
 def values_at(F: Generator, q: Float[Array, "n K"]) -> Float[Array, " n"]:
     """F at each row of q; where that is NaN, as for 0·log 0, F at a point just inside."""
-    q = simplex.flush_subnormal(q)
+    q = _flush_subnormal(q)
     undefined = jnp.isnan(jax.vmap(F)(q))  # not where it is +∞: a score may be infinite
     return jax.vmap(F)(jnp.where(undefined[:, None], _inside(q), q))
+
+
+def _flush_subnormal(p):
+    """`p`, with zeros for subnormal numbers, which some operations of a program take for zeros."""
+    subnormal = jnp.abs(p) < jnp.finfo(p.dtype).tiny
+    return p - jax.lax.stop_gradient(jnp.where(subnormal, p, 0))
 
 
 def slopes(F: Generator, p: Float[Array, "n K"]) -> Float[Array, "n K"]:
@@ -114,30 +121,6 @@ def _vertex_values(F: Generator, K: int, dtype: DTypeLike) -> Array:
         return jnp.where(jnp.isnan(value), values_at(function, e_y[None])[0], value)
 
     return jax.lax.map(vertex_value, jnp.arange(K), batch_size=min(K, 64))
-
-
-def closure_converted(F: Generator, p: Array) -> tuple[Callable, list]:
-    """`pure(p, *parameters)` and the traced values that F closes over.
-
-    custom_jvp needs everything that may be differentiated or mapped as an argument, and
-    `jax.closure_convert` would leave out integers and booleans.
-    """
-    # with it comes Pallas, which takes a while
-    from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
-
-    program = trace(F, p)
-    jaxpr, consts = program.jaxpr, program.consts
-    traced = [i for i, value in enumerate(consts) if isinstance(value, jax.core.Tracer)]
-    # without the tracers, which would leak: rules of derivatives outlive the trace
-    known = [None if i in traced else value for i, value in enumerate(consts)]
-
-    def pure(x, *parameters):
-        values = list(known)
-        for i, value in zip(traced, parameters, strict=True):
-            values[i] = value
-        return jaxpr_as_fun(ClosedJaxpr(jaxpr, values))(x)[0]
-
-    return pure, [consts[i] for i in traced]
 
 
 def _divergence(F: Callable, displace: Callable) -> Callable:
@@ -479,7 +462,8 @@ def _from_point(q, p):
 
 
 def _from_vertex(labels, p):
-    return jax.vmap(simplex.towards_vertex)(p, labels)
+    e_y = jax.nn.one_hot(labels, p.shape[-1], dtype=p.dtype)
+    return e_y, jax.vmap(simplex.displacement)(e_y, p)
 
 
 def _from_target(targets, p):

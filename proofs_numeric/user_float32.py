@@ -76,7 +76,8 @@ def sizes(F: Generator, q: jax.Array, p: jax.Array) -> jax.Array:
 def _sizes_on_logits(F: Generator, logits, M: float):
     """The sizes of the loss of label 0 and of its gradient, Σ_j p_j(|(H(p)d)_j| + M|d_j|)."""
     p = jax.nn.softmax(logits)
-    vertices, d = jax.vmap(lambda p: simplex.towards_vertex(p, jnp.array(0)))(p)
+    vertices = jnp.broadcast_to(simplex.vertex(0, p.shape[1], p.dtype), p.shape)
+    d = jax.vmap(simplex.displacement)(vertices, p)
     products = jax.vmap(lambda p, d: jax.jvp(jax.grad(F), (p,), (d,))[1])(p, d)
     curvature = M if np.isfinite(M) else 0.0
     return sizes(F, vertices, p), jnp.sum(p * (jnp.abs(products) + curvature * jnp.abs(d)), axis=1)

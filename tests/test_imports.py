@@ -17,6 +17,8 @@ ORDER = (
     "pgeom.compilation",
     "pgeom.checks",
     "pgeom.functions",
+    "pgeom.derivatives",
+    "pgeom.special",
     "pgeom.simplex",
     "pgeom.temperature",
     "pgeom.generators",

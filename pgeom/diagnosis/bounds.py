@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom import checks, simplex
+from pgeom import checks, simplex, special
 from pgeom.compilation import quick_jit
 from pgeom.diagnosis import search
 from pgeom.diagnosis.envelopes import Envelope, ridge_range
@@ -193,7 +193,7 @@ def _(F: Hyperbolic, envelope: Envelope) -> Bound:
         F = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), F)
         v = (F.w - F.b[:, None]) / F.rho[:, None]
         between = v[:, :, None] - v[:, None, :]  # [R, y, k]
-        ridges = jax.jit(simplex.log_cosh_divergence)(v[:, None, :], between)
+        ridges = jax.jit(special.log_cosh_divergence)(v[:, None, :], between)
     worst = np.sum((F.a * F.rho**2)[:, None] * np.max(np.asarray(ridges), axis=2), axis=0)
     sharp = float(np.max(F.scale * (F.lam + worst)))
     return Bound(envelope.M, min(sharp, envelope.M_tangent), "closed form")

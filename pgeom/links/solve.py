@@ -19,12 +19,12 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from pgeom import simplex
-from pgeom.functions import scalar_function
+from pgeom.derivatives import pushforward, sum_of_slopes
+from pgeom.functions import closure_converted, scalar_function
 from pgeom.generators import ClosedGenerator, Combination, Separable
 from pgeom.links import descent, implicit, interior_point, threshold
 from pgeom.links.threshold import ACCEPTED, Maximum, gap_and_rounding, row_sum, slopes, unit
-from pgeom.scores import bregman_divergence, closure_converted, values_at
-from pgeom.simplex import pushforward, sum_of_slopes
+from pgeom.scores import bregman_divergence, values_at
 from pgeom.types import Generator
 
 FARTHEST = 1e18  # logits further below the largest, in the unit of F, change nothing

@@ -63,7 +63,7 @@ from pgeom.generators import (
     parts,
     sum_over_parts,
 )
-from pgeom.simplex import tempered_log
+from pgeom.special import tempered_log
 from pgeom.types import AnyArray, Generator
 
 ACCEPTED = 1e4  # units of rounding up to which a gap is an answer

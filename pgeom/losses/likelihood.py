@@ -27,13 +27,11 @@ from pgeom.scores import bregman_score, on_logits
 from pgeom.simplex import (
     expected_cross_entropy,
     log_odds_against,
-    minus_log1p,
     pick,
-    sigmoid,
     softmax_cross_entropy,
-    softplus,
     vertex,
 )
+from pgeom.special import minus_log1p, sigmoid, softplus
 from pgeom.types import Labels, Numbers, Vectors
 
 

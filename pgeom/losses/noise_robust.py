@@ -27,18 +27,14 @@ from pgeom import checks
 from pgeom.simplex import (
     argmax_mask,
     expected_cross_entropy,
-    expm1,
-    expm1_ratio,
     gaps_to_dominant,
     log_odds_against,
     log_softmax,
-    log_tempered_exp,
     pick,
     rule_softmax,
-    sigmoid,
-    softplus,
     vertex,
 )
+from pgeom.special import expm1, expm1_ratio, log_tempered_exp, sigmoid, softplus
 from pgeom.types import Labels, Number, Vectors
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom import simplex
+from pgeom import special
 
 ALPHAS = [0.05, 0.5, 0.999, 1.0, 1.001, 1.5, 2.0, 3.0, 10.0]
 TARGETS = [0.0, 1e-6, 0.3, 1.0]
@@ -80,7 +80,7 @@ def test_values_keep_their_digits(dtype):
     """Relative to the value itself, however p, q and α are to each other."""
     rows, columns = examples(dtype)
     with jax.enable_x64(dtype == np.float64):
-        actual = jax.jit(jax.vmap(simplex.power_divergence))(*columns)
+        actual = jax.jit(jax.vmap(special.power_divergence))(*columns)
     expected = [exact(q, log_p, alpha) for q, _, log_p, alpha in rows]
     compare(actual, expected, expected, dtype)
     assert actual.dtype == dtype and np.all(np.asarray(actual) >= 0)
@@ -92,7 +92,7 @@ def test_derivatives_are_differences(dtype):
 
     def at(q, log_p, alpha, d):
         moving = q - jnp.exp(log_p)
-        return simplex.power_divergence(q, moving + jax.lax.stop_gradient(d - moving), log_p, alpha)
+        return special.power_divergence(q, moving + jax.lax.stop_gradient(d - moving), log_p, alpha)
 
     def derivatives(q, d, log_p, alpha):
         slopes = jax.grad(at, (0, 1, 2))(q, log_p, alpha, d)

@@ -10,8 +10,9 @@ from pgeom import simplex
 
 def test_vertices_and_displacements_are_exact_next_to_a_vertex():
     p = jnp.array([1.0, 3e-9, 1e-9])  # 1 − p_y has rounded to zero
-    e_y, d = simplex.towards_vertex(p, 0)
+    e_y = simplex.vertex(0, 3)
     assert e_y.tolist() == [1, 0, 0]
+    d = simplex.displacement(e_y, p)
     np.testing.assert_allclose(d, np.array([4e-9, -3e-9, -1e-9]), rtol=1e-6)
 
 
@@ -30,6 +31,7 @@ def test_projection_is_the_nearest_point(x64):
     np.testing.assert_allclose(np.sum(p, axis=1), 1, atol=1e-14)
     # the variational inequality ⟨x − p, q − p⟩ ≤ 0 for every q of the simplex
     assert np.max(np.einsum("ik,jik->ji", x - p, others[:, None] - p[None])) < 1e-12
+    assert np.array_equal(simplex.project(jnp.asarray(x).T, axis=0).T, p)
     inside = simplex.project(jnp.asarray(others))
     np.testing.assert_allclose(inside, others, atol=1e-14)
 

@@ -12,7 +12,7 @@ from experiments.engine.identity import describe, identify
 from experiments.engine.measures import Measure
 from experiments.engine.study import Cell, Study
 from experiments.shell.errors import UsageError
-from pgeom import simplex
+from pgeom import generators
 from pgeom.data import sources
 from pgeom.data.regimes import Regime
 from pgeom.losses.catalogue import LOSSES
@@ -99,8 +99,8 @@ def test_an_edit_in_the_mathematics_counts(monkeypatch):
     """Not only constants that a spec declares: what it computes, down to the geometry."""
     before = run(with_loss(LOSSES["hpg"]))
     assert run(with_loss(LOSSES["hpg"])) == before
-    divergence = simplex.log_cosh_divergence_to
-    monkeypatch.setattr(simplex, "log_cosh_divergence_to", lambda m, h: 1.5 * divergence(m, h))
+    divergence = generators.log_cosh_divergence_to
+    monkeypatch.setattr(generators, "log_cosh_divergence_to", lambda m, h: 1.5 * divergence(m, h))
     forget()
     jax.clear_caches()
     assert run(with_loss(LOSSES["hpg"])) != before

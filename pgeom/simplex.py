@@ -57,17 +57,26 @@ def tangent_basis(K: int) -> Float[np.ndarray, " {K} {K}-1"]:
 def project(x: Float[Array, "*shape"], axis: int = -1) -> Float[Array, "*shape"]:
     """The nearest point of the simplex to x: max(x − θ, 0) with the θ that makes it sum to one.
 
+    The sum is convex in θ, so that Newton's method increases to it, in a few steps of O(K), where
+    sorting on a CPU takes XLA tens of times as long.
+
     Args:
       x: any vectors.
       axis: that of the classes.
     """
-    x = jnp.moveaxis(x, axis, -1)
-    descending = jnp.sort(x, axis=-1, descending=True)
-    ranks = jnp.arange(1, x.shape[-1] + 1).astype(x.dtype)
-    thresholds = (jnp.cumsum(descending, axis=-1) - 1) / ranks.reshape((1,) * (x.ndim - 1) + (-1,))
-    # the thresholds increase up to the size of the support and decrease after it
-    nearest = jnp.maximum(x - jnp.max(thresholds, axis=-1, keepdims=True), 0)
-    return jnp.moveaxis(nearest, -1, axis)
+
+    def total(values):
+        return jnp.sum(values, axis=axis, keepdims=True)
+
+    def increase(state):
+        theta, _ = state
+        excess = total(jnp.maximum(x - theta, 0)) - 1
+        following = theta + jnp.maximum(excess, 0) / total((x > theta).astype(x.dtype))
+        return following, following > theta
+
+    first = increase((jnp.max(x, axis=axis, keepdims=True) - 1, None))
+    theta, _ = jax.lax.while_loop(lambda state: jnp.any(state[1]), increase, first)
+    return jnp.maximum(x - theta, 0)
 
 
 def uniform(key: PRNGKeyArray, K: int, count: int) -> Float[Array, " {count} {K}"]:

@@ -34,6 +34,7 @@ def test_projection_is_the_nearest_point(x64):
     assert np.array_equal(simplex.project(jnp.asarray(x).T, axis=0).T, p)
     inside = simplex.project(jnp.asarray(others))
     np.testing.assert_allclose(inside, others, atol=1e-14)
+    np.testing.assert_array_equal(simplex.project(jnp.asarray(x).T, axis=0), p.T)
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])

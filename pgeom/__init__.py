@@ -12,10 +12,10 @@ Array([0.29194], dtype=float32)
 
 from typing import TYPE_CHECKING
 
-from pgeom.deferred import hand_on
+from pgeom.deferred import lazy_names
 
 if TYPE_CHECKING:
     from pgeom.public import *  # noqa: F403
 
 # the commands of the project import this package too, and parse their arguments without JAX
-__getattr__, __dir__ = hand_on(__name__, "pgeom.public")
+__getattr__, __dir__ = lazy_names(__name__, "pgeom.public")

@@ -36,10 +36,10 @@ def _call(module: str, name: str, /, *arguments: Any, **options: Any) -> Any:
     return getattr(import_module(module), name)(*arguments, **options)
 
 
-def hand_on(package: str, source: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package whose names are those of another module.
+def lazy_names(package: str, source: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` (PEP 562) of a package whose names are those of a module.
 
-    Neither that module nor one of the package is imported before the first of its names is used.
+    The module is imported when the first of its names is used.
 
     Args:
       package: its full name.
@@ -47,14 +47,9 @@ def hand_on(package: str, source: str) -> tuple[Callable[[str], Any], Callable[[
     """
 
     def find(name: str) -> Any:
-        if name.startswith("__") and name != "__all__":  # inspectors ask for those
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if find_spec(f"{package}.{name}") is not None:
             return import_module(f"{package}.{name}")
-        try:
-            value = getattr(import_module(source), name)
-        except AttributeError:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
+        value = getattr(import_module(source), name)
         setattr(sys.modules[package], name, value)  # the next time it is found at once
         return value
 

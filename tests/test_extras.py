@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 
 import pytest
 
@@ -11,10 +12,12 @@ from pgeom import extras
 from tests.test_house import ROOT
 
 MODULES = {"scikit-learn": "sklearn", "python-flint": "flint"}  # that differ from their package
-FROM_JAX = "scipy"  # which brings it along
+CORE = {"jax", "jaxlib", "jaxtyping", "numpy"}
+# what comes with them
+BROUGHT = {"ml_dtypes", "opt_einsum", "scipy", "wadler_lindig"}
 
 LIBRARY = """
-import jax, jax.numpy as jnp, pgeom
+import jax, jax.numpy as jnp, numpy as np, pgeom
 
 def cubic(p):
     return jnp.sum(p**3)
@@ -30,6 +33,12 @@ assert jnp.allclose(jnp.sum(p, axis=1), 1.0)
 assert float(pgeom.metrics.accuracy(p, labels)) == 1.0
 assert pgeom.decompose(cubic, p, labels).miscalibration >= 0
 assert pgeom.significance.paired_wilcoxon([0.1, 0.2, 0.4], [0.2, 0.1, 0.5]).p_value <= 1
+runs = np.array([[0.9, 0.8, 0.7, 0.9, 0.8, 0.9]])
+paired = pgeom.compare(runs, runs[0] - 0.1, margin=0.01, higher_is_better=True)
+assert abs(paired.difference[0] - 0.1) < 1e-9
+spec = pgeom.LossSpec("mine", "Mine", "Own", lambda stats: lambda z, y, annealing: loss(z, y))
+assert spec.build(None)(logits, labels, None).shape == (2,)
+assert pgeom.from_arrays("two", [[0.0], [1.0]], [0, 1]).num_classes == 2
 for name in dir(pgeom):
     getattr(pgeom, name)
 for name in dir(pgeom.losses):
@@ -38,8 +47,9 @@ for name in dir(pgeom.losses):
 
 
 def run(code, *arguments):
-    """A process in which no module of an extra can be found."""
-    without = {name for modules in extras.EXTRAS.values() for name in modules} - {FROM_JAX}
+    """A process in which nothing can be found that is installed but the core and what it brings."""
+    packages = metadata.packages_distributions()
+    without = set(packages) - CORE - BROUGHT - {"pgeom", "experiments", "proofs_numeric"}
     hide = f"""
 import sys
 
@@ -67,6 +77,7 @@ def test_the_library_alone_trains_diagnoses_links_and_measures():
     [
         ("import pgeom.sklearn", "pgeom.sklearn", "experiments"),
         ("import pgeom; pgeom.certify(lambda p: p @ p, 3)", "certify", "certify"),
+        ("import pgeom; pgeom.fit(None, None, None, None, None, [0])", "fit", "experiments"),
     ],
 )
 def test_what_the_library_misses_is_named_in_one_line(code, what, extra):
@@ -107,4 +118,15 @@ def test_the_modules_of_an_extra_are_those_of_its_packages(extra):
 def test_the_library_depends_on_four_packages():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.match(r"[\w-]+", line)[0] for line in project["dependencies"]}
-    assert names == {"jax", "jaxlib", "jaxtyping", "numpy"}
+    assert names == CORE
+
+
+def test_and_installs_little_besides():
+    needed = set()
+    waiting = set(CORE)
+    while waiting:
+        name = waiting.pop()
+        needed.add(name)
+        lines = [line for line in metadata.requires(name) or () if "extra ==" not in line]
+        waiting |= {re.match(r"[\w-]+", line)[0].replace("-", "_") for line in lines} - needed
+    assert needed <= CORE | BROUGHT

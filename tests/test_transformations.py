@@ -243,13 +243,19 @@ ON_HOST = "computed on the host, from numbers"
 NO_ROWS = {
     "bounds": ON_HOST,
     "certify": ON_HOST,
+    "certify_range": ON_HOST,
+    "compare": ON_HOST,
     "check_generator": ON_HOST,
     "diagnose": ON_HOST,
     "significance": ON_HOST,
+    "fit": ON_HOST,
+    "from_arrays": ON_HOST,
     "generator": "makes a generator",
     "generators": "makes generators, which rows are made of",
     "Annealing": "a record",
     "ClassStats": "a record",
+    "Diagnosis": "a record",
+    "LossSpec": "a record",
     "calibration.reliability_curve": ON_HOST,
     "class_structure.class_stats": "counts of labels, which must be positive numbers",
     "class_structure.tail_diagonal": "a part of capm_matrix, of counts alone",
@@ -257,8 +263,6 @@ NO_ROWS = {
     "curvature.match_curvature": "makes a generator",
     "curvature.matching_curvature": "of a generator, without rows",
     "curvature.mean_curvature": "of a generator and a key, without rows",
-    "margin.check_annealing": "returns nothing",
-    "margin.check_penalty": "returns nothing",
 }
 
 

@@ -66,7 +66,7 @@ def penalty(
     Returns:
       `[...]`.
     """
-    check_penalty(tau=tau, nu=nu)
+    _check_penalty(tau, nu)
     return _margin_penalty(smooth_margin(p, y, tau=tau), kappa, nu)
 
 
@@ -74,7 +74,7 @@ def expected_penalty(
     p: Vectors, eta: Vectors, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike
 ) -> Float[Array, "*batch"]:
     """E_{Y∼η} r(p, Y), convex in p."""
-    check_penalty(tau=tau, nu=nu)
+    _check_penalty(tau, nu)
 
     def pair(p, eta):
         margins = p - tau * _log_sums_of_others(p / tau)
@@ -87,7 +87,7 @@ def penalty_range(
     K: int, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """The exact (lowest, highest = C_r) penalty over the simplex, Eq. (penalty-bound)."""
-    check_penalty(tau=tau, nu=nu)
+    _check_penalty(tau, nu)
     low, high = margin_range(K, tau=tau)
     return _margin_penalty(high, kappa, nu), _margin_penalty(low, kappa, nu)
 
@@ -101,22 +101,16 @@ def anneal(
       step: t, any shape.
       beta0, horizon, power: β₀ ≥ 0, T_s > 0, q > 0.
     """
-    check_annealing(beta0=beta0, horizon=horizon, power=power)
+    checks.check_nonnegative("beta0", beta0)
+    checks.check_positive("horizon", horizon)
+    checks.check_positive("power", power)
     left = 1 - jnp.minimum(jnp.asarray(step, float) / jnp.asarray(horizon, float), 1.0)
     return left**power * beta0
 
 
-def check_penalty(*, tau: ArrayLike, nu: ArrayLike) -> None:
-    """Raise unless the smoothing τ and the softness ν are positive."""
+def _check_penalty(tau, nu):
     checks.check_positive("tau", tau)
     checks.check_positive("nu", nu)
-
-
-def check_annealing(*, beta0: ArrayLike, horizon: ArrayLike, power: ArrayLike) -> None:
-    """Raise unless the schedule satisfies the conditions of Eq. (apms-loss)."""
-    checks.check_nonnegative("beta0", beta0)
-    checks.check_positive("horizon", horizon)
-    checks.check_positive("power", power)
 
 
 def _log_sums_of_others(x):

@@ -58,8 +58,9 @@ def apms(
     Returns:
       `loss(logits[..., K], labels, step) -> [...]`; labels `[...]`, or soft targets `[..., K]`.
     """
-    margin.check_penalty(tau=tau, nu=nu)
-    margin.check_annealing(beta0=beta0, horizon=horizon, power=power)
+    for name, value in {"tau": tau, "nu": nu, "horizon": horizon, "power": power}.items():
+        checks.check_positive(name, value)
+    checks.check_nonnegative("beta0", beta0)
     core, constants = on_logits(bregman_score(F)), {"tau": tau, "kappa": kappa, "nu": nu}
 
     def label_penalties(logits, labels):

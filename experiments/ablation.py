@@ -30,7 +30,9 @@ HPG = tuple(
 )
 OWN = "losses of your own"
 BETA0 = (0.0, 0.05, 0.1, 0.2, 0.5)
-APMS = tuple(LOSSES["apms"].variant(f"apms-{beta0:g}", f"APMS, {beta0:g}") for beta0 in BETA0)
+APMS = tuple(
+    LOSSES["apms"].variant(f"apms-{beta0:g}", f"APMS, {beta0:g}", beta0=beta0) for beta0 in BETA0
+)
 
 
 def main(
@@ -66,9 +68,7 @@ def families(own: tuple[LossSpec, ...] = ()) -> dict[str, tuple[LossSpec, ...]]:
 def make_studies(
     options: Options, cells: Mapping[str, tuple[str, ...]] | None = None
 ) -> list[Study]:
-    """One study per dataset for CAPM, HPG and own losses, and one per coefficient for APMS.
-
-    The coefficient is data of a member: one small program serves all of them.
+    """One study per dataset, of every variant and the losses of the user's own.
 
     Args:
       options: of the command.
@@ -77,10 +77,7 @@ def make_studies(
     studies = []
     for dataset, regimes in (CELLS if cells is None else cells).items():
         base = make_study("ablation", options, dataset, regimes=regimes, losses=("ce",))
-        studies.append(replace(base, losses=(*CAPM, *HPG, *base.losses[1:])))
-        for beta0, loss in zip(BETA0, APMS, strict=True):
-            training = replace(base.training, beta0=beta0)
-            studies.append(replace(base, losses=(loss,), training=training))
+        studies.append(replace(base, losses=(*CAPM, *HPG, *APMS, *base.losses[1:])))
     return studies
 
 
@@ -113,7 +110,7 @@ def show(studies: list[Study], command: Command) -> list[Path]:
 
     frame, page = read_places(studies, command.out), command.out / "tables-ablation.md"
     summary = summarise(frame, (headline(frame).name, "nll"), by=("place", "loss"))
-    own = studies[0].losses[len(CAPM) + len(HPG) :]
+    own = studies[0].losses[len(CAPM) + len(HPG) + len(APMS) :]
     drawn = figures.ablations(frame, families(own), command.out / "ablations")
     publish(make_grids(frame, own), summary, page, command.console, command.json)
     return [page, *drawn]

@@ -20,7 +20,7 @@ from pgeom.losses.spec import LossSpec
 from pgeom.paper import class_structure, margin
 from pgeom.paper.objectives import apms, capm, hpg
 from pgeom.scores import bregman_divergence, bregman_score, conditional_risk, on_logits, regret
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 
 if TYPE_CHECKING:
     from pgeom.models.model import Model
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pgeom.training.trainer import Trained
 
 __all__ = [
-    "Annealing",
     "ClassStats",
     "Diagnosis",
     "LossSpec",

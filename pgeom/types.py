@@ -79,26 +79,3 @@ class ClassStats(NamedTuple):
 
     counts: Float[AnyArray, " K"]
     centroids: Float[AnyArray, "K d"]
-
-
-class Annealing(NamedTuple):
-    """The position of a run on its annealing schedule, Eq. (apms-loss).
-
-    Attributes:
-      step: optimiser steps taken, t.
-      beta0: the initial coefficient, β₀.
-      horizon: the number of steps after which the coefficient is zero, T_s.
-    """
-
-    step: Shaped[ArrayLike, ""]
-    beta0: Shaped[ArrayLike, ""]
-    horizon: Shaped[ArrayLike, ""]
-
-
-@runtime_checkable
-class CatalogueLoss(Protocol):
-    """A loss of the catalogue: `loss(logits[..., K], labels[...], annealing) -> [...]`."""
-
-    def __call__(
-        self, logits: Vectors, labels: Labels, annealing: Annealing, /
-    ) -> Float[Array, "*batch"]: ...

@@ -34,7 +34,7 @@ from proofs_numeric.penalised_minimum import all_starts, solve
 from proofs_numeric.target_problems import Problem
 
 K = 10
-BETA0 = 0.2  # at which the experiments begin
+BETA0 = LOSSES["apms"].constants["beta0"]  # at which the experiments begin
 PROBABILITIES = np.linspace(0.005, 0.995, 199)  # of the true class of two
 
 

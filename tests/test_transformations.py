@@ -252,7 +252,6 @@ NO_ROWS = {
     "from_arrays": ON_HOST,
     "generator": "makes a generator",
     "generators": "makes generators, which rows are made of",
-    "Annealing": "a record",
     "ClassStats": "a record",
     "Diagnosis": "a record",
     "LossSpec": "a record",

@@ -78,8 +78,7 @@ def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = No
         scale=moments.scale.astype(np.float32),
         stats=class_stats(split.train.features, noise.labels, study.dataset.num_classes),
         learning_rate=np.array(training.learning_rate, np.float32),
-        beta0=np.array(training.beta0, np.float32),
-        horizon=np.array(training.epochs * steps, np.float32),
+        planned_steps=np.array(training.epochs * steps, np.float32),
         stopping=Rule(*(np.array(count, np.int32) for count in training.stopping)),
         dropout=cell_stream("dropout", study, cell).integers(2**32, size=2, dtype=np.uint32),
     )

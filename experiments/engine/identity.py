@@ -23,7 +23,7 @@ from pgeom.data.regimes import KINDS
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training.program import logit_gradient
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 
 LENGTH = 16  # hexadecimal digits of a hash
 TIMED, SCORES = "timed", "scores"  # what a study without a measure of its own records
@@ -131,14 +131,14 @@ def precision() -> str:
 def _loss_digest(loss: LossSpec, inputs: int, K: int, precision: str) -> str:
     """The constants of a loss, and the gradient on the logits that the trainer takes of it."""
 
-    def gradient(stats, logits, labels, annealing):
-        return logit_gradient(loss.build(stats))(logits, labels, annealing)
+    def gradient(stats, logits, labels, progress):
+        return logit_gradient(loss, stats)(logits, labels, progress)
 
     arguments = (
         ClassStats(_zeros(K), _zeros(K, inputs)),
         _zeros(EXAMPLES, K),
         np.zeros(EXAMPLES, np.int32),
-        Annealing(np.zeros((), np.int32), _zeros(), _zeros()),
+        _zeros(),
     )
     computed = _computed(f"the loss {loss.name}", gradient, *arguments)
     parts = (dict(loss.constants), computed, precision)

@@ -31,7 +31,7 @@ from pgeom.models.cnn import CNN
 from pgeom.models.flax_module import FlaxModel
 from pgeom.training import early_stopping
 from pgeom.training.trainer import Setup, compile_programs, share_features, task_sizes, train
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 
 
 def trainer(job: Job, devices: int | None = None) -> Lap:
@@ -177,17 +177,17 @@ def _start(model, optimiser, member: Member, key) -> dict:
 def _epoch(job: Job, model, optimiser, spec: LossSpec, member: Member, state: dict) -> dict:
     examples, rows = len(member.y), job.batch_size
     hot = jax.nn.one_hot(member.y, model.classes)
-    loss = spec.build(ClassStats(hot.sum(0), hot.T @ member.x / hot.sum(0)[:, None]))
-    horizon = float(job.epochs * -(-examples // rows))
+    stats = ClassStats(hot.sum(0), hot.T @ member.x / hot.sum(0)[:, None])
+    planned_steps = float(job.epochs * -(-examples // rows))
 
     def step(state, batch):
         x, y = batch
         key, dropout = jax.random.split(state["key"])
-        annealing = Annealing(state["count"], job.beta0, horizon)
+        loss = spec.build(stats, jnp.asarray(state["count"], float) / planned_steps)
 
         def objective(weights):
             logits = model.apply(weights, x, training=True, rngs={"dropout": dropout})
-            return jnp.mean(loss(logits, y, annealing))
+            return jnp.mean(loss(logits, y))
 
         gradient = jax.grad(objective)(state["weights"])
         updates, moments = optimiser.update(gradient, state["optimiser"], state["weights"])

@@ -59,7 +59,7 @@ def digits_job(
         clip=training.optimiser.clip,
         dropout=model.dropout,
         width=model.width,
-        beta0=training.beta0,
+        beta0=GENERAL["apms"].constants["beta0"],
         margin=MARGIN,
     )
 
@@ -91,7 +91,7 @@ def make_study(job: Job) -> Study:
         seeds=tuple(range(job.seeds)),
         losses=tuple(GENERAL[loss] for loss in job.losses),
         model=CNN(IMAGE, dataset.num_classes) if job.images else digits_model(job.width),
-        training=Training(job.epochs, job.batch_size, job.learning_rate, job.beta0, rule),
+        training=Training(job.epochs, job.batch_size, job.learning_rate, rule),
     )
 
 

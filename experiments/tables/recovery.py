@@ -14,6 +14,7 @@ from experiments.tables.regrets import CLEAN, OBSERVED, RAW, SCALED, SCORES
 from pgeom.diagnosis.bounds import hessian_lipschitz
 from pgeom.diagnosis.curvature import envelope
 from pgeom.losses.candidates import hpg_generator
+from pgeom.losses.catalogue import LOSSES
 from pgeom.messages import count
 from pgeom.paper.displacement import Penalty, displacement_bounds, minimise, safe_step
 
@@ -97,7 +98,7 @@ def displacements(frame: pd.DataFrame, theory: Displacement) -> Grid:
 def predict_displacement(study: Study) -> Displacement:
     """What theory says of some posteriors of a study's dataset."""
     assert study.dataset.posterior is not None
-    K, beta = study.dataset.num_classes, study.training.beta0
+    K, beta = study.dataset.num_classes, LOSSES["apms"].constants["beta0"]
     F, penalty = hpg_generator(K), Penalty(tau=0.1, kappa=0.2, nu=0.1)
     with jax.enable_x64(True):
         curvature, lipschitz = envelope(F, K), float(hessian_lipschitz(F, K).sharp)

@@ -12,48 +12,31 @@ from functools import cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from pgeom import generators
 from pgeom.diagnosis.curvature import match_curvature
 from pgeom.generators import Combination, Hyperbolic, Quadratic, SquaredNorm, hyperbolic
 from pgeom.losses.catalogue import CAPM, HPG, MEAN_CURVATURE
-from pgeom.losses.spec import steady
 from pgeom.paper import objectives
 from pgeom.paper.class_structure import capm_matrix
-from pgeom.scores import bregman_score, on_logits
-from pgeom.types import CatalogueLoss, ClassStats
+from pgeom.types import ClassStats, Loss
 
 GEOMETRY_SEED = 2025  # fixed, and independent of every data and model seed
 
 
-def capm(stats: ClassStats, **constants) -> CatalogueLoss:
-    """CAPM, with the matrix of this training partition."""
-    return steady(on_logits(bregman_score(capm_generator(stats, **constants))))
-
-
-def hpg(stats: ClassStats, **constants) -> CatalogueLoss:
-    """HPG: its geometry depends on the number of classes alone."""
-    F = hpg_generator(stats.counts.shape[0], **constants)
-    return steady(on_logits(bregman_score(F)))
-
-
-def tsallis(stats: ClassStats, **constants) -> CatalogueLoss:
-    """The score of a Tsallis entropy."""
-    F = tsallis_generator(stats.counts.shape[0], **constants)
-    return steady(on_logits(bregman_score(F)))
-
-
 def apms(
-    stats: ClassStats, *, ridges: int, mean_curvature: float, **margin: float
-) -> CatalogueLoss:
-    """APMS on the HPG core, annealed."""
+    stats: ClassStats,
+    *,
+    progress: ArrayLike,
+    ridges: int,
+    mean_curvature: float,
+    **constants: float,
+) -> Loss:
+    """APMS on the HPG core, where so much of its schedule is over."""
     F = hpg_generator(stats.counts.shape[0], ridges=ridges, mean_curvature=mean_curvature)
-
-    def loss(logits, labels, annealing):
-        schedule = {"beta0": annealing.beta0, "horizon": annealing.horizon}
-        return objectives.apms(F, **margin, **schedule)(logits, labels, annealing.step)
-
-    return loss
+    loss = objectives.apms(F, horizon=1.0, **constants)
+    return lambda logits, labels: loss(logits, labels, progress)
 
 
 def brier_generator(stats: ClassStats) -> SquaredNorm:

@@ -5,15 +5,15 @@ The paper states none of the constants marked ◇; they were fitted to its publi
 >>> HPG["ridges"], MARGIN["kappa"]
 (4, 0.2)
 >>> import jax.numpy as jnp
->>> from pgeom.types import Annealing, ClassStats
+>>> from pgeom.types import ClassStats
 >>> stats = ClassStats(counts=jnp.array([5.0, 5.0]), centroids=jnp.array([[0.0], [1.0]]))
 >>> loss = LOSSES["gce"].build(stats)
->>> loss(jnp.zeros(2), jnp.array(0), Annealing(step=0, beta0=0.2, horizon=100))
+>>> loss(jnp.zeros(2), jnp.array(0))
 Array(0.54918, dtype=float32)
 """
 
 from pgeom.deferred import Deferred
-from pgeom.losses.spec import Look, LossSpec, from_counts, from_logits
+from pgeom.losses.spec import Look, LossSpec, from_counts, from_generator, from_logits
 
 MEAN_CURVATURE = 2.0  # ◇ the common target of CAPM and HPG, that of the Brier score
 
@@ -30,6 +30,15 @@ MARGIN = {"tau": 0.1, "kappa": 0.2, "nu": 0.1}  # ◇ of APMS
 
 candidates, likelihood = Deferred("pgeom.losses.candidates"), Deferred("pgeom.losses.likelihood")
 noise_robust = Deferred("pgeom.losses.noise_robust")
+
+
+def _hpg(stats, **constants):
+    return candidates.hpg_generator(stats.counts.shape[0], **constants)
+
+
+def _tsallis(stats, **constants):
+    return candidates.tsallis_generator(stats.counts.shape[0], **constants)
+
 
 LIKELIHOOD, ROBUST, GENERATOR = "Likelihood", "Noise-robust", "Generator-based"
 PRIOR = "Prior-adjusted"
@@ -123,7 +132,7 @@ _GENERAL = (
         "capm",
         "CAPM",
         GENERATOR,
-        candidates.capm,
+        from_generator(candidates.capm_generator),
         CAPM,
         Look("#2C0958", "p"),
         candidate=True,
@@ -134,24 +143,23 @@ _GENERAL = (
         "hpg",
         "HPG",
         GENERATOR,
-        candidates.hpg,
+        from_generator(_hpg),
         HPG,
         Look("#F597BC", "*"),
         candidate=True,
         proper=True,
-        generator=lambda stats, **constants: candidates.hpg_generator(
-            stats.counts.shape[0], **constants
-        ),
+        generator=_hpg,
     ),
     LossSpec(
         "apms",
         "APMS",
         GENERATOR,
         candidates.apms,
-        HPG | MARGIN | {"power": 1.0},
+        HPG | MARGIN | {"beta0": 0.2, "power": 1.0},  # ◇
         Look("#E19D05", "d"),
         candidate=True,
         proper=True,  # its penalty fades
+        annealed=True,
     ),
 )
 
@@ -222,11 +230,9 @@ TSALLIS = LossSpec(  # of the study of links; the paper has none
     "tsallis",
     "Tsallis 1.5",
     GENERATOR,
-    candidates.tsallis,
+    from_generator(_tsallis),
     {"alpha": 1.5, "mean_curvature": MEAN_CURVATURE},
     candidate=True,
     proper=True,
-    generator=lambda stats, **constants: candidates.tsallis_generator(
-        stats.counts.shape[0], **constants
-    ),
+    generator=_tsallis,
 )

@@ -38,10 +38,9 @@ from pgeom.diagnosis.table import explain_convexity
 from pgeom.functions import call, out_of_range
 from pgeom.generators import ClosedGenerator, rescale
 from pgeom.losses.catalogue import LOSSES, MEAN_CURVATURE, SYNONYMS
-from pgeom.losses.spec import LossSpec, from_logits, steady
+from pgeom.losses.spec import LossSpec, from_generator, from_logits
 from pgeom.messages import describe_error, known_name
-from pgeom.scores import bregman_score, on_logits
-from pgeom.types import CatalogueLoss, ClassStats, Generator, Loss
+from pgeom.types import ClassStats, Generator, Loss
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,8 @@ def generator_loss(
             return F
         return rescale(F, matching_factor(F, stats.counts.shape[0], target=target))
 
-    def make(stats: ClassStats, **constants: float | None) -> CatalogueLoss:
-        return steady(on_logits(bregman_score(matched(stats, **constants))))
-
     constants = {"mean_curvature": mean_curvature}
+    make = from_generator(matched)
     return LossSpec(
         name, name, FAMILY, make, constants, candidate=True, proper=True, generator=matched
     )

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pgeom.deferred import Deferred
 
 if TYPE_CHECKING:  # JAX is not needed to name a loss
-    from pgeom.types import CatalogueLoss, ClassStats, Forecast, Generator
+    from pgeom.types import ClassStats, Forecast, Generator, Loss
 
 Link = Literal["softmax", "canonical"]
-_links = Deferred("pgeom.links")
+_links, _scores = Deferred("pgeom.links"), Deferred("pgeom.scores")
 
 
 class Look(NamedTuple):
@@ -41,7 +41,8 @@ class LossSpec:
       name: how the command line and the records call it.
       label: how tables and figures call it.
       family: the losses that figures show side by side.
-      make: `make(stats, **constants)` gives the loss; it may be called inside a traced function.
+      make: `make(stats, **constants)` gives `loss(logits, labels)`; it may be called inside a
+        traced function.
       constants: the loss's own, by name; they are part of the identity of a run.
       look: None leaves the choice to the figures.
       candidate: whether the loss is under study, and not one of those it is compared with.
@@ -50,12 +51,14 @@ class LossSpec:
       generator: of a proper score, `generator(stats, **constants)` gives its F.
       link: from logits to probabilities, in training and in prediction: softmax, or the canonical
         link of F, with which the loss is the Fenchel–Young loss of F.
+      annealed: whether the loss changes as training goes on: `make` is given `progress`, the share
+        of the planned steps that have been taken, from 0 to 1.
     """
 
     name: str = field(compare=False)
     label: str = field(compare=False)
     family: str = field(compare=False)
-    make: "Callable[..., CatalogueLoss]"
+    make: "Callable[..., Loss]"
     constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
     look: Look | None = field(default=None, compare=False)
     candidate: bool = field(default=False, compare=False)
@@ -63,11 +66,19 @@ class LossSpec:
     note: str = field(default="", compare=False)
     generator: "Callable[..., Generator] | None" = field(default=None, compare=False)
     link: Link = "softmax"
+    annealed: bool = False
 
-    def build(self, stats: "ClassStats") -> "CatalogueLoss":
-        """The loss for the class statistics of one training partition."""
+    def build(self, stats: "ClassStats", progress: Any = 0.0) -> "Loss":
+        """The loss for the class statistics of one training partition.
+
+        Args:
+          stats: of the partition.
+          progress: the share of the planned steps that have been taken, for an annealed loss.
+        """
         if self.link == "canonical":
-            return steady(_links.fenchel_young(self._generator(stats)))
+            return _links.fenchel_young(self._generator(stats))
+        if self.annealed:
+            return self.make(stats, progress=progress, **self.constants)
         return self.make(stats, **self.constants)
 
     def forecast(self, stats: "ClassStats") -> "Forecast":
@@ -94,16 +105,18 @@ class LossSpec:
         return replace(self, name=name, label=label, constants={**self.constants, **constants})
 
 
-def from_logits(loss: Callable) -> "Callable[..., CatalogueLoss]":
+def from_logits(loss: Callable) -> "Callable[..., Loss]":
     """The `make` of a loss `loss(logits, labels, **constants)` that needs no class statistics."""
-    return lambda stats, **constants: steady(partial(loss, **constants))
+    return lambda stats, **constants: partial(loss, **constants)
 
 
-def from_counts(loss: Callable) -> "Callable[..., CatalogueLoss]":
+def from_counts(loss: Callable) -> "Callable[..., Loss]":
     """The `make` of a loss `loss(logits, labels, *, class_counts, **constants)`."""
-    return lambda stats, **constants: steady(partial(loss, class_counts=stats.counts, **constants))
+    return lambda stats, **constants: partial(loss, class_counts=stats.counts, **constants)
 
 
-def steady(loss: Callable) -> "CatalogueLoss":
-    """A loss that does not change over training, in the form of one that may."""
-    return lambda logits, labels, annealing: loss(logits, labels)
+def from_generator(generator: "Callable[..., Generator]") -> "Callable[..., Loss]":
+    """The `make` of the score of `generator(stats, **constants)`, by softmax."""
+    return lambda stats, **constants: _scores.on_logits(
+        _scores.bregman_score(generator(stats, **constants))
+    )

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, UInt32
 
 from pgeom.losses.likelihood import cross_entropy
@@ -36,7 +37,7 @@ from pgeom.models.model import DenseModel, Masks, Model
 from pgeom.training import early_stopping
 from pgeom.training.early_stopping import CRITERIA, EarlyStopping, Validation
 from pgeom.training.settings import Optimiser, StopOn
-from pgeom.types import Annealing, AnyArray, CatalogueLoss, ClassStats
+from pgeom.types import AnyArray, ClassStats
 
 AT_ONCE = 2**21  # activations of a prediction: more are slower, and take memory
 
@@ -59,8 +60,7 @@ class Member(NamedTuple):
     scale: Float[AnyArray, " d"]
     stats: ClassStats
     learning_rate: Float[AnyArray, ""]
-    beta0: Float[AnyArray, ""]  # of APMS
-    horizon: Float[AnyArray, ""]  # of APMS, in steps
+    planned_steps: Float[AnyArray, ""]  # over which a loss may be annealed
     stopping: early_stopping.Rule
     dropout: UInt32[AnyArray, "2"]  # key data of the stream of masks
     weights: Weights | None = None  # of the examples; None where all weigh the same
@@ -168,8 +168,8 @@ def last_rows(n: int, rows: int) -> int:
     return rows if rows - last < CHEAP_PADDING * n else last
 
 
-Gradient = Callable[[Int[Array, ""], Annealing, Float[Array, " P"], Batch], Float[Array, " P"]]
-"""`gradient(index, annealing, parameters, batch)`, of the mean loss of that index."""
+Gradient = Callable[[Int[Array, ""], Array, Float[Array, " P"], Batch], Float[Array, " P"]]
+"""`gradient(index, progress, parameters, batch)`, of the mean loss of that index."""
 
 
 def batch_gradient(
@@ -183,8 +183,8 @@ def batch_gradient(
     last = last_rows(member.rows.shape[0], part)
     part_gradient = _part_gradient(model, losses, features, member, last)
 
-    def gradient(index, annealing, parameters, batch):
-        one = partial(part_gradient, index, annealing, parameters)
+    def gradient(index, progress, parameters, batch):
+        one = partial(part_gradient, index, progress, parameters)
         if part == batch.y.shape[0]:
             return one(batch)
         parts = cut_parts(batch, part)
@@ -209,23 +209,29 @@ def _part_gradient(
 
     Of the last part of an epoch, the first `last` rows go through the model.
     """
-    heads = [logit_gradient(loss.build(member.stats)) for loss in losses]
+    heads = [logit_gradient(loss, member.stats) for loss in losses]
 
-    def gradient(index, annealing, parameters, batch):
+    def gradient(index, progress, parameters, batch):
         logits, pull_back = jax.vjp(
             lambda w: _logits(model, w, features, member, batch, last), parameters
         )
-        slopes = jax.lax.switch(index, heads, logits, batch.y, annealing)
+        slopes = jax.lax.switch(index, heads, logits, batch.y, progress)
         return pull_back(slopes * batch.shares)[0]
 
     return gradient
 
 
 def logit_gradient(
-    loss: CatalogueLoss,
-) -> Callable[[Float[Array, "n K"], Int[Array, " n"], Annealing], Float[Array, "n K"]]:
-    """The gradient of each example's loss in its logits: all that a head has to give."""
-    return jax.grad(lambda logits, y, annealing: jnp.sum(loss(logits, y, annealing)))
+    loss: LossSpec, stats: ClassStats
+) -> Callable[[Float[Array, "n K"], Int[Array, " n"], ArrayLike], Float[Array, "n K"]]:
+    """`gradient(logits, labels, progress)`, of each example's loss: all that a head has to give."""
+    start = loss.build(stats)  # once, and not at every step
+
+    def total(logits, labels, progress):
+        now = loss.build(stats, progress) if loss.annealed else start
+        return jnp.sum(now(logits, labels))
+
+    return jax.grad(total)
 
 
 def _logits(
@@ -345,8 +351,8 @@ def _make_step(gradient: Gradient, optimiser: Optimiser, member: Member) -> Call
 
     def step(index, carry, numbered):
         (parameters, moments), (number, batch) = carry, numbered
-        annealing = Annealing(number, member.beta0, member.horizon)
-        slope = gradient(index, annealing, parameters, batch)
+        progress = jnp.asarray(number, float) / jnp.asarray(member.planned_steps, float)
+        slope = gradient(index, progress, parameters, batch)
         with jax.numpy_dtype_promotion("standard"):  # optax has a float to an integer power
             direction, moments = step_direction(slope, moments, parameters)
         parameters = jax.tree.map(
@@ -364,12 +370,11 @@ def _validation_losses(losses: Sequence[LossSpec], stats: ClassStats) -> Callabl
     """
     if all(loss.link == "softmax" for loss in losses):
         return lambda index, logits, labels: cross_entropy(logits, labels)
-    start = Annealing(jnp.zeros((), jnp.int32), jnp.zeros(()), jnp.zeros(()))
 
     def values(loss):
         if loss.link == "softmax":
             return cross_entropy
-        return lambda logits, labels: loss.build(stats)(logits, labels, start)
+        return loss.build(stats)
 
     branches = [values(loss) for loss in losses]
     return lambda index, logits, labels: jax.lax.switch(index, branches, logits, labels)

@@ -65,7 +65,6 @@ class Training:
       epochs: maximum epochs per run.
       batch_size: the last batch of an epoch has what is left.
       learning_rate: of AdamW.
-      beta0: the initial coefficient of APMS, which falls to zero over the planned steps.
       stopping: when to stop early.
       optimiser: everything of AdamW but the learning rate.
       stop_on: what makes an epoch the best one. With `stopping=NEVER` it chooses among all epochs;
@@ -75,7 +74,6 @@ class Training:
     epochs: int = 45
     batch_size: int = 512  # ◇
     learning_rate: float = 1e-3
-    beta0: float = 0.2  # ◇
     stopping: Rule = PAPER
     optimiser: Optimiser = Optimiser()
     stop_on: StopOn = "nll"

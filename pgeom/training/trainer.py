@@ -7,7 +7,7 @@ How much memory of its device a member takes, before anything is compiled.
 Training: one compiled epoch, sharded over a mesh, and a host loop around it.
 
 One call trains a *group*: so many members per device of the mesh. A larger job is a sequence of
-groups through the same program: neither another regime, seed, learning rate or coefficient nor
+groups through the same program: neither another regime, seed or learning rate nor
 another number of them compiles anything, as long as members have equally many examples.
 
 The mesh may span several processes. Each of them then calls the same functions with the same
@@ -178,8 +178,7 @@ def _blank_member(model: Model, sizes: Sizes) -> Member:
         scale=zeros(d),
         stats=ClassStats(zeros(K), zeros(K, d)),
         learning_rate=zeros(),
-        beta0=zeros(),
-        horizon=zeros(),
+        planned_steps=zeros(),
         stopping=early_stopping.Rule(zeros(dtype=jnp.int32), zeros(dtype=jnp.int32)),
         dropout=zeros(2, dtype=jnp.uint32),
         weights=Weights(zeros(n), zeros(v)) if sizes.weighted else None,

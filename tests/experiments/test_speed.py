@@ -30,7 +30,7 @@ from experiments.tables.grid import to_markdown
 from pgeom.data import images
 from pgeom.losses import candidates, catalogue
 from pgeom.models.model import MLP
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 
 TINY = {"seeds": 2, "epochs": 4, "losses": ("ce", "hpg")}
 
@@ -87,10 +87,9 @@ def test_the_losses_in_pytorch_are_the_catalogue_s():
     F = candidates.hpg_generator(10)
     ridges = tuple(torch.as_tensor(np.array(part)) for part in (F.lam, F.a, F.rho, F.w, F.b))
     context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), catalogue.MARGIN, 0.1)
-    annealing = Annealing(np.float32(50), np.float32(0.2), np.float32(100))
     for name, loss in LOSSES.items():
         found = loss(torch.as_tensor(logits), torch.as_tensor(labels).long(), context)
-        expected = catalogue.GENERAL[name].build(stats)(logits, labels, annealing)
+        expected = catalogue.GENERAL[name].build(stats, 0.5)(logits, labels)
         np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-5, err_msg=name)
 
 

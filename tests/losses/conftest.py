@@ -8,7 +8,7 @@ import pytest
 
 import pgeom
 from pgeom.losses.catalogue import LOSSES as CATALOGUE
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 
 LOSSES = {
     "cross_entropy": lambda K: pgeom.losses.cross_entropy,
@@ -29,9 +29,9 @@ LOSSES = {
     "balanced_softmax": lambda K: bound(pgeom.losses.balanced_softmax, class_counts=counts(K)),
     "logit_adjustment": lambda K: bound(pgeom.losses.logit_adjustment, class_counts=counts(K)),
     "ldam": lambda K: bound(pgeom.losses.ldam, class_counts=counts(K)),
-    "capm": lambda K: fixed_step_loss(CATALOGUE["capm"].build(stats(K))),
-    "hpg": lambda K: fixed_step_loss(CATALOGUE["hpg"].build(stats(K))),
-    "apms": lambda K: fixed_step_loss(CATALOGUE["apms"].build(stats(K))),
+    "capm": lambda K: CATALOGUE["capm"].build(stats(K), 0.3),
+    "hpg": lambda K: CATALOGUE["hpg"].build(stats(K), 0.3),
+    "apms": lambda K: CATALOGUE["apms"].build(stats(K), 0.3),
     "shannon": lambda K: generator_loss(pgeom.generators.shannon),
     "tsallis-half": lambda K: generator_loss(pgeom.generators.tsallis(0.5)),
     "spherical": lambda K: generator_loss(pgeom.generators.spherical),
@@ -46,10 +46,6 @@ def bound(loss, **constants):
 
 def generator_loss(F):
     return pgeom.on_logits(pgeom.bregman_score(F))
-
-
-def fixed_step_loss(loss):
-    return lambda logits, labels: loss(logits, labels, Annealing(3, 0.2, 10.0))
 
 
 def counts(K):

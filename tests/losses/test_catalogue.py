@@ -9,10 +9,9 @@ import pytest
 from pgeom import simplex
 from pgeom.diagnosis import curvature
 from pgeom.losses import candidates, catalogue
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 
 K = 4
-AT = Annealing(step=0, beta0=0.2, horizon=10)
 GENERAL = [
     "ce",
     "label_smoothing",
@@ -82,7 +81,7 @@ def test_losses_built_inside_a_vmap_belong_to_their_member():
     y = jnp.arange(5) % K
 
     def every_loss(stats):
-        return {name: spec.build(stats)(z, y, AT) for name, spec in catalogue.LOSSES.items()}
+        return {name: spec.build(stats)(z, y) for name, spec in catalogue.LOSSES.items()}
 
     together = jax.jit(jax.vmap(every_loss))(stats)
     one = jax.jit(every_loss)
@@ -164,6 +163,6 @@ def test_ablations_change_the_matrix():
     changes = [{}, {"gamma": 0.0}, {"delta": 0.0}, {"low_rank": False}, plain]
     variants = [catalogue.LOSSES["capm"].variant("v", "V", **change) for change in changes]
     specs = (*variants, catalogue.LOSSES["brier"])
-    *values, brier = map(float, jax.jit(lambda s: [f.build(s)(z, y, AT)[0] for f in specs])(stats))
+    *values, brier = map(float, jax.jit(lambda s: [f.build(s)(z, y)[0] for f in specs])(stats))
     assert len(set(values)) == len(values)
     np.testing.assert_allclose(values[-1], brier, rtol=1e-6)  # the identity variant is 2I

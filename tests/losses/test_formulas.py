@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pgeom.losses import candidates, catalogue
-from pgeom.training.settings import PROTOCOL
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 
 K = 5
 DRAW = np.random.default_rng(4)
@@ -131,8 +130,7 @@ def test_every_loss_of_the_catalogue_has_its_formula_here():
 @pytest.mark.parametrize("name", FORMULAS)
 def test_the_loss_is_its_formula(name, x64):
     stats = ClassStats(jnp.asarray(COUNTS), jnp.asarray(CENTROIDS))
-    annealing = Annealing(step=3, beta0=PROTOCOL.beta0, horizon=10)
-    loss = jax.jit(lambda z, y: catalogue.LOSSES[name].build(stats)(z, y, annealing))
+    loss = jax.jit(lambda z, y: catalogue.LOSSES[name].build(stats, 0.3)(z, y))
     actual = loss(jnp.asarray(LOGITS), LABELS)
     expected = [FORMULAS[name](z, y) for z, y in zip(LOGITS, LABELS, strict=True)]
     tolerance = 1e-6 if name in ("hpg", "apms") else 1e-10  # HPG's parameters are float32
@@ -145,5 +143,5 @@ def test_tsallis_of_the_study_of_links_is_a_multiple_of_its_score(x64):
     p = np.exp(LOGITS) / np.sum(np.exp(LOGITS), axis=1, keepdims=True)
     own = p[np.arange(len(p)), LABELS]
     expected = 2 + np.sum(p**1.5, axis=1) - 3 * np.sqrt(own)
-    actual = catalogue.TSALLIS.build(stats)(jnp.asarray(LOGITS), jnp.asarray(LABELS), None)
+    actual = catalogue.TSALLIS.build(stats)(jnp.asarray(LOGITS), jnp.asarray(LABELS))
     np.testing.assert_allclose(actual / actual[0], expected / expected[0], rtol=1e-10)

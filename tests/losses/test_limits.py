@@ -8,7 +8,7 @@ import pytest
 
 import pgeom
 from pgeom.losses.catalogue import LOSSES
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 
 K = 6
 LOGITS = np.random.default_rng(0).normal(size=(30, K)).astype(np.float32) * 3
@@ -191,8 +191,7 @@ def test_a_users_own_score_is_a_loss():
 
 def test_apms_of_the_catalogue_is_its_hpg_at_zero():
     stats = ClassStats(jnp.full(K, 5.0), jnp.asarray(LOGITS[:K]))
-    off = Annealing(step=3, beta0=0.0, horizon=10)
-    pair = LOSSES["apms"], LOSSES["hpg"]
-    both = jax.jit(lambda *zy: [spec.build(stats)(*zy, off) for spec in pair])
+    pair = LOSSES["apms"].variant("off", "Off", beta0=0.0), LOSSES["hpg"]
+    both = jax.jit(lambda *zy: [spec.build(stats, 0.3)(*zy) for spec in pair])
     actual, expected = both(LOGITS, LABELS)
     np.testing.assert_allclose(actual, expected, rtol=1e-6)

@@ -17,10 +17,9 @@ from pgeom.losses.own import (
     require_curvature,
     require_loss,
 )
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 
 STATS = ClassStats(jnp.array([4.0, 5.0, 6.0]), jnp.eye(3, 2))
-ANNEALING = Annealing(0, 0.2, 10.0)
 LOGITS = jnp.array([[2.0, 0.0, 1.0], [-1.0, 0.5, 3.0], [0.0, 0.0, 0.0]])
 LABELS = jnp.array([0, 1, 2])
 
@@ -35,7 +34,7 @@ def cross_entropy(logits, labels):
 
 
 def values(spec):
-    return spec.build(STATS)(LOGITS, LABELS, ANNEALING)
+    return spec.build(STATS)(LOGITS, LABELS)
 
 
 def logsumexp_curvature(K):
@@ -78,7 +77,7 @@ def test_a_matched_loss_begins_with_the_gradient_of_brier(case):
 
     def slopes(spec):
         uniform = jnp.zeros((3, 3))
-        return jax.grad(lambda z: jnp.sum(spec.build(STATS)(z, LABELS, ANNEALING)))(uniform)
+        return jax.grad(lambda z: jnp.sum(spec.build(STATS)(z, LABELS)))(uniform)
 
     matched = generator_loss(MATCHED[case][0], "F")
     np.testing.assert_allclose(slopes(matched), slopes(LOSSES["brier"]), rtol=1e-3, atol=1e-6)
@@ -116,7 +115,7 @@ def test_the_squared_norm_is_the_brier_score():
 
 def test_a_generator_can_be_built_inside_a_trace():
     spec = generator_loss(cubic, "cubic")
-    traced = jax.jit(lambda stats: spec.build(stats)(LOGITS, LABELS, ANNEALING))(STATS)
+    traced = jax.jit(lambda stats: spec.build(stats)(LOGITS, LABELS))(STATS)
     np.testing.assert_allclose(traced, values(spec), rtol=1e-6)
 
 
@@ -234,7 +233,7 @@ def test_a_negated_loss_is_refused(loss, K):
 @pytest.mark.parametrize("name", LOSSES)
 def test_no_loss_of_the_catalogue_would_be(name):
     loss = LOSSES[name].build(STATS)
-    require_loss(lambda logits, labels: loss(logits, labels, ANNEALING), 3, name)
+    require_loss(loss, 3, name)
 
 
 @pytest.mark.parametrize("case", NO_LOSSES)

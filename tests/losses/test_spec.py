@@ -7,10 +7,9 @@ import pytest
 
 from pgeom.losses import catalogue, likelihood
 from pgeom.losses.spec import Look, LossSpec, from_counts, from_logits
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 
 STATS = ClassStats(counts=jnp.array([8.0, 2.0]), centroids=jnp.array([[0.0], [1.0]]))
-AT = Annealing(step=0, beta0=0.2, horizon=10)
 Z, Y = jnp.array([1.0, 0.0]), jnp.array(0)
 GCE = catalogue.LOSSES["gce"]
 
@@ -40,8 +39,8 @@ def test_a_variant_changes_some_constants_and_keeps_the_rest():
 
 def test_a_variant_computes_with_its_constants(squared):
     cubed = squared.variant("cubed", "Cubed", exponent=3)
-    assert squared.build(STATS)(2 * Z, Y, AT) == 4
-    assert cubed.build(STATS)(2 * Z, Y, AT) == 8
+    assert squared.build(STATS)(2 * Z, Y) == 4
+    assert cubed.build(STATS)(2 * Z, Y) == 8
 
 
 def test_equality_ignores_how_a_loss_is_called_and_shown():
@@ -67,14 +66,14 @@ def test_a_look_is_left_to_the_figures_where_none_is_given(squared):
 
 def test_class_counts_reach_a_loss_that_asks_for_them():
     spec = LossSpec("share", "Share", "Mine", from_counts(share), {"scale": 10.0})
-    assert spec.build(STATS)(Z, Y, AT) == 8.0
+    assert spec.build(STATS)(Z, Y) == 8.0
     other = STATS._replace(counts=jnp.array([1.0, 3.0]))
-    assert spec.build(other)(Z, Y, AT) == 2.5
+    assert spec.build(other)(Z, Y) == 2.5
 
 
-def test_a_loss_may_use_the_statistics_and_the_schedule():
-    def make(stats, *, weight):
-        return lambda logits, labels, annealing: weight * stats.counts[0] + annealing.step
+def test_an_annealed_loss_is_told_how_much_is_over():
+    def make(stats, *, weight, progress):
+        return lambda logits, labels: weight * stats.counts[0] + progress
 
-    loss = LossSpec("own", "Own", "Mine", make, {"weight": 2.0}).build(STATS)
-    assert loss(Z, Y, AT._replace(step=5)) == 21.0
+    spec = LossSpec("own", "Own", "Mine", make, {"weight": 2.0}, annealed=True)
+    assert spec.build(STATS)(Z, Y) == 16.0 and spec.build(STATS, 0.5)(Z, Y) == 16.5

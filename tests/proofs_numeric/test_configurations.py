@@ -9,7 +9,7 @@ from pgeom.data import sources
 from pgeom.losses import candidates
 from pgeom.losses.catalogue import LOSSES
 from pgeom.paper import objectives
-from pgeom.types import Annealing, ClassStats
+from pgeom.types import ClassStats
 from proofs_numeric import configurations, experiment_metrics, instances
 
 
@@ -30,7 +30,7 @@ def test_the_metric_is_the_catalogues():
         A = experiment_metrics._matrix(stats)
         z, labels = jnp.asarray(rng.normal(size=(4, 4)), jnp.float32), jnp.arange(4)
         ours = objectives.capm(A)(z, labels)
-        theirs = LOSSES["capm"].build(stats)(z, labels, Annealing(0, 0.2, 10.0))
+        theirs = LOSSES["capm"].build(stats)(z, labels)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
@@ -41,7 +41,7 @@ def test_the_penalty_is_the_catalogues():
         z, labels = jnp.asarray(rng.normal(size=(3, 3)), jnp.float32), jnp.arange(3)
         F, constants = candidates.hpg_generator(3), configurations.EXPERIMENT._asdict()
         ours = objectives.apms(F, **constants, beta0=0.2, horizon=10)(z, labels, 3)
-        theirs = LOSSES["apms"].build(stats)(z, labels, Annealing(3, 0.2, 10))
+        theirs = LOSSES["apms"].build(stats, 0.3)(z, labels)
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from experiments.shell import command_line
 from pgeom.diagnosis import curvature
-from pgeom.training import settings
 from proofs_numeric import probes, proof_figures, theory_figures
 
 
@@ -54,7 +53,3 @@ def test_tangent_eigenvalues_are_within_their_bounds_and_others_need_not_be(x64)
     points = probes.draws(theory_figures.K, count=20, seed=20)
     whole = np.linalg.eigvalsh(jax.vmap(jax.hessian(F))(points))
     assert whole.max() > envelope.M_tangent
-
-
-def test_the_marked_coefficient_is_that_of_the_experiments():
-    assert settings.Training().beta0 == theory_figures.BETA0

@@ -30,7 +30,9 @@ def make_features(seeds=12):
 FEATURES = make_features()
 
 
-def make_task(seed, *, learning_rate=1e-2, beta0=0.2, rule=settings.PAPER, spoil=False, wanted=ALL):
+def make_task(
+    seed, *, learning_rate=1e-2, planned=EPOCHS * 3, rule=settings.PAPER, spoil=False, wanted=ALL
+):
     """A member of 40 + 20 examples: two full batches and a last one of eight."""
     rng = np.random.default_rng(seed)
     rows = np.arange(60 * seed, 60 * seed + 60, dtype=np.int32)
@@ -48,8 +50,7 @@ def make_task(seed, *, learning_rate=1e-2, beta0=0.2, rule=settings.PAPER, spoil
         scale=scale,
         stats=ClassStats(counts, members.T @ x / counts[:, None]),
         learning_rate=np.float32(learning_rate),
-        beta0=np.float32(beta0),
-        horizon=np.float32(EPOCHS * 3),
+        planned_steps=np.float32(planned),
         stopping=early_stopping.Rule(*map(np.int32, rule)),
         dropout=rng.integers(2**32, size=2, dtype=np.uint32),
     )

@@ -11,7 +11,6 @@ from pgeom.models.flax_module import FlaxModel
 from pgeom.models.model import MLP
 from pgeom.training import program
 from pgeom.training.program import batch_gradient
-from pgeom.types import Annealing
 from tests.models.modules import Net
 from tests.training.conftest import FEATURES, LOSSES, MODEL, make_task
 
@@ -66,13 +65,12 @@ def test_gradients_of_parts_add_up_to_that_of_the_batch(loss, cheap, monkeypatch
     key = jax.random.wrap_key_data(member.dropout)
     stacked = program.cut_batches(member, jnp.asarray(task.order(1)), MODEL.masks(key, 40), 24)
     specs = [catalogue.LOSSES[name] for name in LOSSES]
-    annealing = Annealing(jnp.asarray(2), member.beta0, member.horizon)
 
     def gradients(part):
         gradient = batch_gradient(MODEL, specs, jnp.asarray(FEATURES), member, part)
         parameters = jnp.asarray(task.initial)
         first, last = (jax.tree.map(lambda leaf, n=n: leaf[n], stacked) for n in range(2))
-        return [gradient(loss, annealing, parameters, batch) for batch in (first, last)]
+        return [gradient(loss, jnp.asarray(0.1), parameters, batch) for batch in (first, last)]
 
     whole = gradients(24)
     assert all(np.linalg.norm(one) > 1e-3 for one in whole)

@@ -107,7 +107,7 @@ def test_sets_of_nearly_one_size_share_a_program_and_annealing_ends_with_the_las
     features, task = first_task(examples(n), monkeypatch)
     assert len(features) == len(task.member.y) == len(task.order(1)) == 24  # three batches of eight
     assert np.sum(task.member.weights.train > 0) == n
-    assert task.member.horizon == SETTINGS.epochs * 3
+    assert task.member.planned_steps == SETTINGS.epochs * 3
 
 
 @pytest.mark.parametrize("K", [2, 4])

@@ -11,7 +11,7 @@ from tests.training.conftest import make_programs, make_task, trained
 OTHERS = [
     make_task(7),
     make_task(8, learning_rate=3e-3),
-    make_task(9, beta0=0.5),
+    make_task(9, planned=7),
     make_task(10, rule=early_stopping.Rule(1, 1)),
     make_task(11, wanted=(True, False, True)),
 ]

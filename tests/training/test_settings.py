@@ -15,7 +15,7 @@ from pgeom.training.settings import PAPER, PROTOCOL, Optimiser, Training, fit_to
 def test_the_protocols_constants():
     assert Training() == PROTOCOL
     assert (PROTOCOL.epochs, PROTOCOL.batch_size, PROTOCOL.learning_rate) == (45, 512, 1e-3)
-    assert (PROTOCOL.beta0, PROTOCOL.stopping) == (0.2, (12, 8))
+    assert PROTOCOL.stopping == (12, 8)
     adamw = PROTOCOL.optimiser
     assert (adamw.clip, adamw.weight_decay) == (5.0, 1e-4)
     assert (adamw.b1, adamw.b2, adamw.eps) == (0.9, 0.999, 1e-8)
@@ -61,7 +61,7 @@ def test_a_given_size_is_kept_and_the_other_fits_it():
 
 
 def test_all_else_is_that_of_the_base():
-    base = replace(PROTOCOL, learning_rate=0.1, stop_on="accuracy", beta0=0.0)
+    base = replace(PROTOCOL, learning_rate=0.1, stop_on="accuracy")
     assert fit_to_size(594, base) == replace(
-        fit_to_size(594), learning_rate=0.1, stop_on="accuracy", beta0=0.0
+        fit_to_size(594), learning_rate=0.1, stop_on="accuracy"
     )

@@ -10,7 +10,6 @@ import pytest
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec
 from pgeom.training import early_stopping, program, trainer
-from pgeom.types import Annealing
 from tests.training.conftest import (
     BATCH,
     EPOCHS,
@@ -28,7 +27,7 @@ def reference_run(task, loss_name, epochs, batch_size=BATCH):
     """One run by an ordinary loop with optax.adamw: (validation NLLs, parameters by epoch)."""
     member = task.member
     x, validation_x = inputs_of(member, member.rows), inputs_of(member, member.validation_rows)
-    loss = catalogue.LOSSES[loss_name].build(member.stats)
+    spec = catalogue.LOSSES[loss_name]
     optimiser = optax.chain(
         optax.clip_by_global_norm(5.0),
         optax.adamw(float(member.learning_rate), b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-4),
@@ -38,10 +37,10 @@ def reference_run(task, loss_name, epochs, batch_size=BATCH):
 
     @jax.jit
     def update(parameters, state, x, y, masks, step):
-        annealing = Annealing(step, member.beta0, member.horizon)
+        loss = spec.build(member.stats, step / member.planned_steps)
 
         def objective(w):
-            return jnp.mean(loss(MODEL.logits(w, x, masks), y, annealing))
+            return jnp.mean(loss(MODEL.logits(w, x, masks), y))
 
         updates, state = optimiser.update(jax.grad(objective)(parameters), state, parameters)
         return optax.apply_updates(parameters, updates), state
@@ -139,8 +138,8 @@ def test_twice_the_same(programs):
     chex.assert_trees_all_equal(trained(programs, tasks), trained(programs, tasks))
 
 
-def test_the_margin_coefficient_reaches_apms_alone(programs):
-    without, with_it = trained(programs, [make_task(0, beta0=0.0), make_task(0, beta0=0.5)])
+def test_annealing_reaches_apms_alone(programs):
+    without, with_it = trained(programs, [make_task(0, planned=1), make_task(0, planned=1000)])
     np.testing.assert_array_equal(without.parameters[:2], with_it.parameters[:2])
     assert not np.allclose(without.parameters[2], with_it.parameters[2])
 
@@ -171,12 +170,12 @@ def test_every_epoch_is_reported_also_where_none_has_stopped(programs):
 
 
 def test_divergence_is_reported_and_poisons_nobody():
-    def broken(stats):
-        return lambda logits, labels, annealing: (
-            jnp.sum(logits**2, axis=-1) * jnp.where(annealing.step < 4, 1.0, jnp.nan)
-        )
+    def broken(stats, progress):
+        healthy = progress * EPOCHS * 3 < 3.5  # the first four steps
+        return lambda logits, labels: jnp.sum(logits**2, axis=-1) * jnp.where(healthy, 1.0, jnp.nan)
 
-    programs = make_programs(("ce", LossSpec("broken", "Broken", "Tests", broken)))
+    spec = LossSpec("broken", "Broken", "Tests", broken, annealed=True)
+    programs = make_programs(("ce", spec))
     task = make_task(1, wanted=[True] * 2)
     spoiled, healthy = trained(programs, [make_task(0, spoil=True, wanted=[True] * 2), task])
     assert np.all(spoiled.diverged_epoch == 1) and np.all(spoiled.best_epoch == 0)

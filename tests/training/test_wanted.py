@@ -71,7 +71,7 @@ def test_a_run_that_is_not_wanted_takes_no_step():
 
     def counted(name):
         def make(stats):
-            def loss(logits, labels, annealing):
+            def loss(logits, labels):
                 jax.debug.callback(lambda: steps.update([name]))
                 return jnp.sum(logits**2, axis=-1)
 

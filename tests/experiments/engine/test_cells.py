@@ -47,7 +47,7 @@ def test_a_cell_is_what_its_regime_says(name, regime):
     if regime.kind == "long-tail":
         assert member.stats.counts.max() == 360 and member.stats.counts.min() == 12
     steps = {"breast-cancer": 1, "digits": 3, "confusion": 3, "long-tail": 3}[name]
-    assert member.horizon == 45 * steps
+    assert member.planned_steps == 45 * steps
     assert len(one.task.inputs) == len(split.validation.labels) + len(split.test.labels)
 
 

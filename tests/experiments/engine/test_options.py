@@ -22,7 +22,7 @@ def test_the_protocol_is_the_default():
     assert study.model.width == 96 and study.training == Training()
     training = study.training
     assert (training.epochs, training.batch_size, training.learning_rate) == (45, 512, 1e-3)
-    assert training.beta0 == 0.2 and training.stopping == Rule(12, 8)
+    assert training.stopping == Rule(12, 8)
     assert training.optimiser.weight_decay == 1e-4 and training.optimiser.clip == 5
 
 

@@ -65,8 +65,7 @@ def pets(regime):
 STUDIES = {
     "noise": lambda: make_study("noise", Options(), "digits"),
     "long tail": lambda: longtail.make_studies(Options(), ())[1],
-    "terms": lambda: ablation.make_studies(Options())[0],
-    "annealing": lambda: ablation.make_studies(Options())[1],
+    "variants": lambda: ablation.make_studies(Options())[0],
     "rate": lambda: lr_sensitivity.vary_rate(small())[2],
     "perturbations": lambda: robustness.make_probed(Options(), ("hpg",)),
     "seconds": lambda: runtime.make_timed(Options(), ("ce",)),

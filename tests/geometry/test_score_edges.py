@@ -290,3 +290,12 @@ def test_second_derivatives_are_finite_where_those_of_a_generator_overflow(name,
 def _root_score(p):
     """D(e_1, p) of −Σ√p."""
     return jnp.sum(jnp.sqrt(p)) / 2 - 1 + 1 / (2 * jnp.sqrt(p[1]))
+
+
+@pytest.mark.parametrize("gap", [56.0, 58.0, 60.0, 61.0, 62.0, 90.0])
+@pytest.mark.parametrize("power", [0.25, 0.5])
+def test_derivatives_are_finite_where_the_curvature_reaches_the_largest_float(gap, power):
+    """1/p^{2−a} is finite up to there, but what multiplies it overflows."""
+    F, z, v = lambda p: -jnp.sum(p**power), jnp.array([gap, 0.0, 0.25]), jnp.array([2.0, -1.0, 0.5])
+    slope = jax.jit(jax.grad(lambda z: loss(F)(z, 1)))
+    chex.assert_tree_all_finite((slope(z), jax.jvp(slope, (z,), (v,))[1]))

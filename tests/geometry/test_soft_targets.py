@@ -198,6 +198,8 @@ NEXT_TO_A_VERTEX = {  # generators, and the relative error that is allowed in fl
     "combination": (lambda: 0.5 * G.shannon + G.squared_norm, 1e-6),
     "user-cubic": (lambda: cubic, 1e-6),
     "user-entropy": (lambda: entropy, 1e-5),
+    "user-p^1.5": (lambda: lambda p: jnp.sum(p**1.5), 3e-3),
+    "user-roots": (lambda: lambda p: -jnp.sum(jnp.sqrt(p)), 3e-3),
     "separable": (lambda: G.separable(lambda x: x**4), 1e-6),
 }
 
@@ -206,7 +208,7 @@ NEXT_TO_A_VERTEX = {  # generators, and the relative error that is allowed in fl
 def test_the_expected_score_of_the_truth_next_to_a_vertex(name):
     """Σ_y η_y ℓ(p, y) at p = η, which a difference of values of F rounds to nothing."""
     make, tolerance = NEXT_TO_A_VERTEX[name]
-    rest = np.array([1e-2, 1e-4, 1e-6, 1e-9])[:, None] * np.array([[0.75, 0.25]])
+    rest = np.array([1e-2, 1e-3, 1e-4, 1e-6, 1e-9])[:, None] * np.array([[0.75, 0.25]])
     eta = np.insert(rest, 1, 1 - np.sum(rest, axis=1), axis=1)
     logits = np.log(eta).astype(np.float32)
     actual = np.asarray(jax.jit(loss(make()))(logits, jnp.asarray(eta, jnp.float32)))

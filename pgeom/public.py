@@ -13,7 +13,7 @@ from pgeom.data.dataset import from_arrays
 from pgeom.diagnosis import Diagnosis, bounds, check_generator, curvature, diagnose
 from pgeom.evaluation import calibration, metrics, significance
 from pgeom.evaluation.decomposition import decompose
-from pgeom.evaluation.statistics import compare
+from pgeom.evaluation.significance import compare
 from pgeom.generators import generator
 from pgeom.links import canonical_link, fenchel_young, inverse_link
 from pgeom.losses.spec import LossSpec

@@ -68,7 +68,7 @@ ROOMS = {  # a room or a file of one, and what of the project it may import besi
 }
 LIBRARIES = {  # a library, and the only places for it
     "sklearn": ("pgeom/data/", "pgeom/sklearn.py", "experiments/speed/estimator.py"),
-    "scipy": ("pgeom/evaluation/significance.py", "pgeom/evaluation/statistics.py"),
+    "scipy": ("pgeom/evaluation/significance.py",),
     "matplotlib": (
         "experiments/figures/",
         "experiments/shell/figure_style.py",

@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.shell.figure_style import BLACK, GREY, figure, save
 from experiments.tables.ranking import RankedLosses
-from pgeom.evaluation.statistics import cliques
+from pgeom.evaluation.significance import cliques
 
 
 def critical_difference(ranked: list[RankedLosses], path: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from experiments.shell.figure_style import BLUE, GREY, ORANGE, figure, save
 from experiments.tables.effects import reference_label
 from experiments.tables.margins import METRICS, Metric
 from experiments.tables.samples import Place, Samples
-from pgeom.evaluation.statistics import BETTER, EQUIVALENT, UNDETERMINED, WORSE
+from pgeom.evaluation.significance import BETTER, EQUIVALENT, UNDETERMINED, WORSE
 
 ACROSS = 4  # panels
 LOOKS = {  # distinct in grey and for colour-blind readers

@@ -22,7 +22,7 @@ from experiments.tables.effects import interval
 from experiments.tables.grid import Grid
 from experiments.tables.published import load_published
 from experiments.tables.samples import Samples
-from pgeom.evaluation import statistics
+from pgeom.evaluation import significance
 from pgeom.evaluation.significance import holm, paired_wilcoxon
 
 REPRODUCED, REVERSED, UNDETERMINED = "reproduced", "reversed", "undetermined"
@@ -94,11 +94,11 @@ def estimate(values: Float[np.ndarray, "contrasts seeds"], claim: Claim) -> Esti
 
 def _estimate(values: Float[np.ndarray, "contrasts seeds"], claim: Claim) -> Estimates:
     mean, margin = values.mean(axis=1), claim.margin
-    low, high = statistics.mean_interval(values)
-    student = statistics.t_interval(values)
-    least, most = np.minimum(low, student.low), np.maximum(high, student.high)
+    low, high = significance.mean_interval(values)
+    student_low, student_high = significance.t_interval(values)
+    least, most = np.minimum(low, student_low), np.maximum(high, student_high)
     if claim.says == "close":
-        holds = statistics.equivalence(values, margin) <= statistics.LEVEL
+        holds = significance.equivalence(values, margin) <= significance.LEVEL
         return Estimates(mean, low, high, holds, (least > margin) | (most < -margin))
     if claim.says == "at least":
         return Estimates(mean, low, high, least > -margin, most < -margin)
@@ -106,7 +106,7 @@ def _estimate(values: Float[np.ndarray, "contrasts seeds"], claim: Claim) -> Est
         return Estimates(mean, low, high, most < margin, least > margin)
     nothing = np.zeros(values.shape[1])
     p_values = np.array([paired_wilcoxon(one, nothing).p_value for one in values])
-    significant = (holm(p_values) if claim.some else p_values) <= statistics.LEVEL
+    significant = (holm(p_values) if claim.some else p_values) <= significance.LEVEL
     above, below = significant & (low > 0), significant & (high < 0)
     holds, contradicted = (above, below) if claim.says == "above" else (below, above)
     return Estimates(mean, low, high, holds, contradicted)

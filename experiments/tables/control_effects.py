@@ -8,7 +8,7 @@ from experiments.tables.effects import compare_losses, effect_text, reference_la
 from experiments.tables.grid import Grid
 from experiments.tables.margins import METRICS
 from experiments.tables.samples import Place, Samples
-from pgeom.evaluation.statistics import BETTER, EQUIVALENT, UNDETERMINED, WORSE
+from pgeom.evaluation.significance import BETTER, EQUIVALENT, UNDETERMINED, WORSE
 
 KEY = ["reference", "metric", "dataset", "regime", "loss"]
 PROTOCOL = "the paper's protocol"

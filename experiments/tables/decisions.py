@@ -18,7 +18,7 @@ from experiments.tables.effects import compare_losses, interval
 from experiments.tables.grid import Grid
 from experiments.tables.margins import METRICS, Metric
 from experiments.tables.samples import Column, Place, Samples
-from pgeom.evaluation.statistics import BETTER, LEVEL, WORSE, Comparisons, compare
+from pgeom.evaluation.significance import BETTER, LEVEL, WORSE, Comparisons, compare
 
 DEFAULT = "ce"
 STRUCTURED = ("pair-flip", "asymmetric", "instance")  # label noise that is not the same everywhere

@@ -16,7 +16,7 @@ import pandas as pd
 from experiments.tables.grid import Grid
 from experiments.tables.margins import METRICS
 from experiments.tables.samples import Column, Place, Samples
-from pgeom.evaluation.statistics import BETTER, EQUIVALENT, UNDETERMINED, WORSE, compare
+from pgeom.evaluation.significance import BETTER, EQUIVALENT, UNDETERMINED, WORSE, compare
 
 REFERENCES = ("ce", "brier")
 SIGNS = {BETTER: "+", WORSE: "−", EQUIVALENT: "=", UNDETERMINED: "?"}
@@ -30,7 +30,7 @@ def compare_losses(
     references: Sequence[str] = REFERENCES,
     metrics: Iterable[str] | None = None,
 ) -> pd.DataFrame:
-    """Paired comparisons on matched seeds, as `pgeom.evaluation.statistics.compare` makes them.
+    """Paired comparisons on matched seeds, as `pgeom.evaluation.significance.compare` makes them.
 
     Holm's correction is over the losses compared with one reference in one metric and place.
 

@@ -15,7 +15,7 @@ from experiments.tables.learning_rates import edge_notes
 from experiments.tables.margins import METRICS
 from experiments.tables.samples import Place
 from experiments.tables.summary import convergence_notes
-from pgeom.evaluation.statistics import BETTER, EQUIVALENT, UNDETERMINED, WORSE
+from pgeom.evaluation.significance import BETTER, EQUIVALENT, UNDETERMINED, WORSE
 from pgeom.messages import count
 
 VERDICTS = (BETTER, EQUIVALENT, WORSE, UNDETERMINED)

@@ -23,7 +23,7 @@ from experiments.tables.grid import Grid
 from experiments.tables.margins import METRICS, Metric, headline
 from experiments.tables.samples import Samples
 from pgeom.data.splits import split_rows
-from pgeom.evaluation.statistics import compare
+from pgeom.evaluation.significance import compare
 from pgeom.losses.catalogue import LINKED
 
 HEDGED = Metric("hedged_nll", "Hedged NLL ↓", False, METRICS["nll"].margin)

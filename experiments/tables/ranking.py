@@ -7,7 +7,7 @@ import numpy as np
 from experiments.tables.grid import Grid
 from experiments.tables.margins import Metric
 from experiments.tables.samples import Samples
-from pgeom.evaluation.statistics import Ranking, rank
+from pgeom.evaluation.significance import Ranking, rank
 
 LEFT_OUT = "long-tail"  # where early stopping leaves all but a few losses near chance
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from pgeom.evaluation import statistics
+from pgeom.evaluation import significance
 from pgeom.evaluation.significance import holm, paired_wilcoxon
 
 SEEDS, SIMULATIONS = 100, 1_000
@@ -21,7 +21,7 @@ def draw(seed=0, losses=3, n=20, sd=0.02):
 @pytest.mark.parametrize("margin", [0.002, 0.01, 0.05])
 def test_equivalence_is_that_of_statsmodels(n, margin):
     values, reference = draw(n=n)
-    got = statistics.equivalence(values - reference, margin)
+    got = significance.equivalence(values - reference, margin)
     expected = [ttost_paired(one, reference, -margin, margin)[0] for one in values]
     np.testing.assert_allclose(got, expected, rtol=1e-9)
 
@@ -29,23 +29,23 @@ def test_equivalence_is_that_of_statsmodels(n, margin):
 def test_students_interval_is_that_of_scipy():
     values, reference = draw(n=7)
     differences = values - reference
-    got = statistics.t_interval(differences, level=0.9)
+    got = significance.t_interval(differences, level=0.9)
     expected = [stats.ttest_1samp(one, 0).confidence_interval(0.9) for one in differences]
     np.testing.assert_allclose(np.transpose(got), expected, rtol=1e-9)
-    assert np.isnan(statistics.t_interval(differences[:, :1])).all()
+    assert np.isnan(significance.t_interval(differences[:, :1])).all()
 
 
 def test_equal_differences_are_equivalent_or_not_without_any_doubt():
     differences = np.array([[0.0, 0.0, 0.0], [0.25, 0.25, 0.25]])
-    assert statistics.equivalence(differences, 0.125).tolist() == [0.0, 1.0]
-    assert np.isnan(statistics.equivalence(differences[:, :1], 0.1)).all()
+    assert significance.equivalence(differences, 0.125).tolist() == [0.0, 1.0]
+    assert np.isnan(significance.equivalence(differences[:, :1], 0.1)).all()
     with pytest.raises(ValueError, match="margin must be positive, got 0"):
-        statistics.equivalence(differences, 0.0)
+        significance.equivalence(differences, 0.0)
 
 
 def test_every_column_is_what_its_name_says():
     values, reference = draw()
-    got = statistics.compare(values, reference, margin=0.01, higher_is_better=False)
+    got = significance.compare(values, reference, margin=0.01, higher_is_better=False)
     tests = [paired_wilcoxon(one, reference) for one in values]
     np.testing.assert_allclose(got.difference, (values - reference).mean(axis=1))
     assert got.p_value.tolist() == [test.p_value for test in tests]
@@ -57,8 +57,8 @@ def test_every_column_is_what_its_name_says():
 
 def test_a_tie_is_half_a_win():
     values, reference = np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([1.0, 1.0, 4.0, 3.0])
-    up = statistics.compare(values, reference, margin=0.1, higher_is_better=True)
-    down = statistics.compare(values, reference, margin=0.1, higher_is_better=False)
+    up = significance.compare(values, reference, margin=0.1, higher_is_better=True)
+    down = significance.compare(values, reference, margin=0.1, higher_is_better=False)
     assert (up.superiority.item(), down.superiority.item()) == (0.625, 0.375)
 
 
@@ -67,7 +67,7 @@ def test_the_orientation_of_the_metric_swaps_better_and_worse():
     reference = rng.normal(size=40)
     values = reference + np.array([[1.0], [-1.0]]) + rng.normal(0, 0.5, (2, 40))
     for higher, expected in ((True, ["better", "worse"]), (False, ["worse", "better"])):
-        got = statistics.compare(values, reference, margin=0.1, higher_is_better=higher)
+        got = significance.compare(values, reference, margin=0.1, higher_is_better=higher)
         assert got.verdict.tolist() == expected
 
 
@@ -85,29 +85,31 @@ def test_the_orientation_of_the_metric_swaps_better_and_worse():
 )
 def test_the_rules_of_the_verdict(gain, low, high, corrected, tost, verdict):
     arguments = (np.array([float(x)]) for x in (gain, low, high, corrected, tost))
-    assert statistics.judge(*arguments).tolist() == [verdict]
+    assert significance.judge(*arguments).tolist() == [verdict]
 
 
 def test_five_seeds_never_settle_a_difference_among_a_dozen_losses():
     rng = np.random.default_rng(2)
     reference = rng.normal(0.9, 0.01, 5)
     values = reference + 0.2 + rng.normal(0, 0.01, (12, 5))
-    got = statistics.compare(values, reference, margin=0.005, higher_is_better=True)
+    got = significance.compare(values, reference, margin=0.005, higher_is_better=True)
     assert set(got.verdict) == {"undetermined"} and np.all(got.holm >= 0.75)
 
 
 def test_a_diverged_run_leaves_its_loss_undetermined_and_the_others_as_they_were():
     values, reference = draw()
     broken = np.insert(values, 1, np.nan, axis=0)
-    got = statistics.compare(broken, reference, margin=0.01, higher_is_better=True)
-    alone = statistics.compare(values, reference, margin=0.01, higher_is_better=True)
+    got = significance.compare(broken, reference, margin=0.01, higher_is_better=True)
+    alone = significance.compare(values, reference, margin=0.01, higher_is_better=True)
     for name, column in got._asdict().items():
         np.testing.assert_array_equal(np.delete(column, 1), getattr(alone, name))
     assert got.verdict[1] == "undetermined" and np.isnan(got.difference[1])
 
 
 def test_one_seed_determines_nothing():
-    got = statistics.compare(np.array([[1.0]]), np.array([0.5]), margin=0.1, higher_is_better=True)
+    got = significance.compare(
+        np.array([[1.0]]), np.array([0.5]), margin=0.1, higher_is_better=True
+    )
     assert got.verdict.tolist() == ["undetermined"] and np.isnan(got.low).all()
 
 
@@ -122,11 +124,11 @@ NULLS = {
 
 def judge_each(differences, margin):
     """The verdict of each row as a comparison of its own, with nothing to correct for."""
-    low, high = statistics.mean_interval(differences, resamples=999)
+    low, high = significance.mean_interval(differences, resamples=999)
     nothing = np.zeros(differences.shape[1])
     p_values = np.array([paired_wilcoxon(one, nothing).p_value for one in differences])
-    tost = statistics.equivalence(differences, margin)
-    return statistics.judge(differences.mean(axis=1), low, high, p_values, tost)
+    tost = significance.equivalence(differences, margin)
+    return significance.judge(differences.mean(axis=1), low, high, p_values, tost)
 
 
 @pytest.mark.parametrize("draw", NULLS.values(), ids=list(NULLS))
@@ -142,7 +144,7 @@ def test_each_is_judged_as_a_comparison_of_its_own():
     values, reference = draw(losses=4)
     each = judge_each(values - reference, margin=0.005)
     for one, verdict in zip(values, each, strict=True):
-        alone = statistics.compare(one[None], reference, margin=0.005, higher_is_better=True)
+        alone = significance.compare(one[None], reference, margin=0.005, higher_is_better=True)
         assert alone.verdict.tolist() == [verdict]
 
 
@@ -152,6 +154,6 @@ def test_equal_accuracies_are_equivalent_in_eighty_percent():
     rng = np.random.default_rng(0)
     differing = rng.binomial(360, 0.08, (SIMULATIONS, SEEDS))
     differences = (2 * rng.binomial(differing, 0.5) - differing) / 360
-    assert np.mean(statistics.equivalence(differences, 0.005) <= statistics.LEVEL) >= 0.8
-    beyond = statistics.equivalence(differences + 0.005, 0.005)
-    assert np.mean(beyond <= statistics.LEVEL) <= 0.06  # at the margin itself
+    assert np.mean(significance.equivalence(differences, 0.005) <= significance.LEVEL) >= 0.8
+    beyond = significance.equivalence(differences + 0.005, 0.005)
+    assert np.mean(beyond <= significance.LEVEL) <= 0.06  # at the margin itself

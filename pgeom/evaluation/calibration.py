@@ -1,7 +1,5 @@
 """Calibration: temperature scaling, of softmax and of any link, and reliability without bins.
 
-Temperature scaling, fitted to full convergence.
-
 The calibrated forecast is the softmax of the logits at the fitted temperature, which ranks the
 classes as before. The plain fit minimises the NLL of the data. With `prior=1.0`, as in the records
 of the experiments, it counts one pseudo-example of a uniform label beside them, so that a
@@ -21,34 +19,9 @@ result says so.
 6.0
 >>> calibration.rescale(logits, fit.temperature).shape
 (4, 2)
-
-Temperature scaling of any link, p(z/T): the T with the lowest NLL on validation examples.
-
-A sparse link gives some classes the probability zero: the NLL of an example with such a label is
-infinite, and so is that of every temperature at which there is one. Hotter forecasts have fewer
-zeros. The NLL need not have one minimum only, so a grid is searched before the best of it is
-refined.
-
->>> import jax.numpy as jnp
->>> logits = 6.0 * jnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
->>> fit = fit_link_temperature(jax.nn.softmax, logits, jnp.array([0, 0, 1, 0]))
->>> round(float(fit.temperature * jnp.log(3.0)), 2)
-6.0
-
-The reliability curve without bins (CORP), and the band that chance alone would give it.
-
-The curve is the isotonic regression of being right on the confidence (Dimitriadis, Gneiting and
-Jordan, 2021). If the forecasts were calibrated, labels drawn from them would give curves about the
-diagonal: the consistency band holds the curve, at each confidence, in 95% of such draws.
-
->>> import jax.numpy as jnp
->>> p = jnp.array([[0.6, 0.4], [0.7, 0.3], [0.8, 0.2], [0.9, 0.1]])
->>> curve = reliability_curve(p, jnp.array([0, 1, 0, 0]), resamples=200)
->>> curve.recalibrated.tolist(), bool(jnp.all(curve.low <= curve.high))
-([0.5, 0.5, 1.0, 1.0], True)
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -57,15 +30,14 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from pgeom import checks, temperature as nll_minimum
-from pgeom.evaluation.isotonic import isotonic
-from pgeom.evaluation.metrics import Values, align, align_probabilities, hits
+from pgeom.evaluation.metrics import align, align_probabilities, top_label
 from pgeom.temperature import Temperature
-from pgeom.types import AnyArray
+from pgeom.types import AnyArray, Forecast, Numbers
 
 __all__ = ["ReliabilityCurve", "Temperature", "fit_temperature", "reliability_curve", "rescale"]
 
 
-def fit_temperature(logits: Values, labels: Values, *, prior: float = 0.0) -> Temperature:
+def fit_temperature(logits: Numbers, labels: Numbers, *, prior: float = 0.0) -> Temperature:
     """The temperature that minimises the NLL of scaled logits, if asked for with a prior.
 
     argmin_T −Σ_i log softmax(z_i / T)_{y_i} − prior · (1/K) Σ_k log softmax(m e_1 / T)_k
@@ -107,27 +79,33 @@ def rescale(
     return jnp.asarray(logits) / jnp.asarray(temperature)[..., None, None]
 
 
-COLDEST, HOTTEST = -8.0, 8.0  # of log T, once the mean range of the logits is 1
-POINTS, ROUNDS = 33, 6  # of the grid, and how often its best interval is searched again
-FINER = 9  # points of each such search
-
-Link = Callable[[Float[Array, "n K"]], Float[Array, "n K"]]
+WIDEST = 8.0  # of |log T|, once the mean range of the logits is 1
+INTERVALS = 32  # of a grid
+ROUNDS = 4  # each on a grid that is as wide as two intervals of the one before
 
 
 def link_nll(
-    link: Link, logits: Float[Array, "n K"], labels: Int[Array, " n"]
+    link: Forecast, logits: Float[Array, "n K"], labels: Int[Array, " n"]
 ) -> Float[Array, " n"]:
     """−log p(z)_y of each example, infinite where that probability is zero."""
     return -jnp.log(jnp.take_along_axis(link(logits), labels[:, None], axis=1)[:, 0])
 
 
 def fit_link_temperature(
-    link: Link, logits: Float[Array, "n K"], labels: Int[Array, " n"], *, prior: float = 0.0
+    link: Forecast, logits: Float[Array, "n K"], labels: Int[Array, " n"], *, prior: float
 ) -> Temperature:
-    """argmin_T −Σ_i log p(z_i/T)_{y_i} − prior · (1/K) Σ_k log p(m e_1/T)_k
+    """The temperature with the lowest NLL of any link, p(z/T).
 
-    The pseudo-example is that of `calibration.fit_temperature`, with m the median range of the
-    logits of an example.
+    argmin_T −Σ_i log p(z_i/T)_{y_i} − prior · (1/K) Σ_k log p(m e_1/T)_k, with the pseudo-example
+    of `fit_temperature`. A sparse link gives some classes the probability zero: the NLL of an
+    example with such a label is infinite, and so is that of every temperature at which there is
+    one. Hotter forecasts have fewer zeros. The NLL need not have one minimum only, so a grid is
+    searched before the best of it is refined.
+
+    >>> logits = 6.0 * jnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    >>> fit = fit_link_temperature(jax.nn.softmax, logits, jnp.array([0, 0, 1, 0]), prior=0.0)
+    >>> round(float(fit.temperature * jnp.log(3.0)), 2)
+    6.0
 
     Args:
       link: `link(logits[n, K]) -> p[n, K]`.
@@ -135,33 +113,80 @@ def fit_link_temperature(
       labels: theirs.
       prior: how many examples the pseudo-example counts for.
     """
-    K = logits.shape[1]
-    ranges = jnp.max(logits, axis=1) - jnp.min(logits, axis=1)
-    unit = jnp.mean(ranges)
-    unit = jnp.where(unit > 0, unit, 1.0)
-    pseudo = jnp.median(ranges) * jnp.eye(1, K, dtype=logits.dtype)
+    ranges = jnp.ptp(logits, axis=1)
+    spread = jnp.mean(ranges)
+    unit = jnp.where(spread > 0, spread, 1.0)
+    pseudo = jnp.median(ranges) * jnp.eye(1, logits.shape[1], dtype=logits.dtype)
 
-    def objective(log_t):
+    def nll(log_t):
         T = unit * jnp.exp(log_t)
         data = jnp.sum(link_nll(link, logits / T, labels))
         return data - prior * jnp.mean(jnp.log(link(pseudo / T))) if prior else data
 
-    def search(low, high, points):
-        grid = jnp.linspace(low, high, points)
-        values = jax.lax.map(objective, grid)
+    def search(_, state):
+        centre, reach = state
+        grid = centre + reach * jnp.linspace(-1, 1, INTERVALS + 1)
+        values = jax.lax.map(nll, grid)
         best = jnp.argmin(jnp.where(jnp.isnan(values), jnp.inf, values))
-        width = (high - low) / (points - 1)
-        return grid[best], grid[best] - width, grid[best] + width
+        return grid[best], reach * 2 / INTERVALS
 
-    def refine(_, found):
-        _, low, high = found
-        return search(low, high, FINER)
-
-    first = search(jnp.asarray(COLDEST), jnp.asarray(HOTTEST), POINTS)
-    log_t, _, _ = jax.lax.fori_loop(0, ROUNDS, refine, first)
-    at_bound = (first[0] <= COLDEST) | (first[0] >= HOTTEST)
-    finite = jnp.all(jnp.isfinite(logits))
+    start = jnp.zeros_like(unit), jnp.full_like(unit, WIDEST)
+    log_t, _ = jax.lax.fori_loop(0, ROUNDS, search, start)
+    at_bound = jnp.abs(log_t) > WIDEST * (1 - 2 / INTERVALS)
+    finite = jnp.isfinite(spread)
     return Temperature(jnp.where(finite, unit * jnp.exp(log_t), jnp.nan), at_bound & finite)
+
+
+@partial(jnp.vectorize, signature="(n),(n),(n)->(n)")
+def isotonic(
+    forecast: Float[Array, " n"], outcome: Float[Array, " n"], weights: Float[Array, " n"]
+) -> Float[Array, " n"]:
+    """The nondecreasing function of the forecast that is nearest to the outcomes.
+
+    argmin Σ_i w_i (y_i − c(f_i))²,  c nondecreasing
+
+    For binary outcomes it also has the least mean of *every* proper score. First, equal forecasts
+    are pooled; then all adjacent blocks whose means do not increase are pooled at the same
+    time, until there are none. Two adjacent violators share a block of the solution, whatever else
+    is pooled, so that the order does not matter. It is not SciPy's, because bootstraps are compiled
+    with it.
+
+    >>> forecast, outcome = jnp.array([0.1, 0.2, 0.3, 0.4]), jnp.array([0.0, 1.0, 0.0, 1.0])
+    >>> isotonic(forecast, outcome, jnp.ones(4))
+    Array([0. , 0.5, 0.5, 1. ], dtype=float32)
+
+    Args:
+      forecast: in any order, `[..., n]`.
+      outcome: numbers, for example 0 and 1, `[..., n]`.
+      weights: nonnegative, `[..., n]`.
+
+    Returns:
+      The value of the function at each forecast, `[..., n]`.
+    """
+    order = jnp.argsort(forecast)
+    f, w = forecast[order], weights[order]
+    masses = w * outcome[order]
+
+    def block_means(begins):
+        """The mean of each example's block, where `begins` marks the first example of a block."""
+        block = jnp.cumsum(begins) - 1
+        total, weight = (jnp.zeros_like(f).at[block].add(part) for part in (masses, w))
+        return (total / jnp.where(weight > 0, weight, 1.0))[block]
+
+    def violates(begins):
+        """Whether an example begins a block that must be pooled with the one before it."""
+        means = block_means(begins)
+        before = jnp.concatenate([jnp.full_like(means[:1], -jnp.inf), means[:-1]])
+        return begins & (before >= means)
+
+    def pool(state):
+        begins = state[0] & ~state[1]
+        return begins, violates(begins)
+
+    distinct = jnp.concatenate([jnp.ones_like(f[:1], bool), f[1:] > f[:-1]])
+    state = (distinct, violates(distinct))
+    begins, _ = jax.lax.while_loop(lambda state: jnp.any(state[1]), pool, state)
+    return jnp.zeros_like(f).at[order].set(block_means(begins))
 
 
 class ReliabilityCurve(NamedTuple):
@@ -181,14 +206,23 @@ class ReliabilityCurve(NamedTuple):
 
 
 def reliability_curve(
-    probabilities: Values,
-    labels: Values,
+    probabilities: Numbers,
+    labels: Numbers,
     *,
     resamples: int = 0,
     level: float = 0.95,
     seed: int = 0,
 ) -> ReliabilityCurve:
-    """The reliability curve of the top label, with a consistency band.
+    """The reliability curve of the top label without bins (CORP), with a consistency band.
+
+    The curve is the isotonic regression of being right on the confidence (Dimitriadis, Gneiting and
+    Jordan, 2021). If the forecasts were calibrated, labels drawn from them would give curves about
+    the diagonal: the consistency band holds the curve, at each confidence, in 95% of such draws.
+
+    >>> p = jnp.array([[0.6, 0.4], [0.7, 0.3], [0.8, 0.2], [0.9, 0.1]])
+    >>> curve = reliability_curve(p, jnp.array([0, 1, 0, 0]), resamples=200)
+    >>> curve.recalibrated.tolist(), bool(jnp.all(curve.low <= curve.high))
+    ([0.5, 0.5, 1.0, 1.0], True)
 
     Args:
       probabilities: `[..., n, K]`.
@@ -202,30 +236,28 @@ def reliability_curve(
     """
     checks.require(resamples >= 0, "resamples", "at least 0", resamples)
     checks.require(0 < level < 1, "level", "between 0 and 1", level)
-    scores, labels, dtype = align_probabilities(probabilities, labels)
-    confidence, right = jnp.max(scores, axis=-1), hits(scores, labels)
+    aligned = align_probabilities(probabilities, labels)
+    confidence, right = top_label(aligned)
     order = jnp.argsort(confidence, axis=-1)
     confidence, right = (jnp.take_along_axis(x, order, axis=-1) for x in (confidence, right))
-    curve = ReliabilityCurve(confidence.astype(dtype), isotonic(confidence, right).astype(dtype))
-    if not resamples:
-        return curve
-    low, high = consistency_band(confidence, resamples=resamples, level=level, seed=seed)
-    return curve._replace(low=low.astype(dtype), high=high.astype(dtype))
+    curve = (confidence, isotonic(confidence, right, jnp.ones_like(right)))
+    if resamples:
+        curve += consistency_band(confidence, resamples=resamples, level=level, seed=seed)
+    return ReliabilityCurve(*(values.astype(aligned.dtype) for values in curve))
 
 
 def consistency_band(
     forecast: Float[Array, "*runs n"], *, resamples: int, level: float, seed: int
 ) -> tuple[Float[Array, "*runs n"], Float[Array, "*runs n"]]:
     """Quantiles of the isotonic regression of outcomes that are drawn from their forecasts."""
-    *runs, n = forecast.shape
-    uniform = jax.random.uniform(jax.random.key(seed), (resamples, n), forecast.dtype)
-    tail = (1 - level) / 2
+    n, dtype = forecast.shape[-1], forecast.dtype
+    uniform = jax.random.uniform(jax.random.key(seed), (resamples, n), dtype)
+    tails = jnp.array([(1 - level) / 2, (1 + level) / 2], dtype)
 
-    def one_run(f: Float[Array, " n"]) -> Float[Array, "2 n"]:
-        forecasts = jnp.broadcast_to(f, uniform.shape)
-        curves = isotonic(forecasts, (uniform < forecasts).astype(f.dtype))
-        return jnp.quantile(curves, jnp.array([tail, 1 - tail], f.dtype), axis=0)
+    def one_run(f):
+        outcomes = (uniform < f[None]).astype(dtype)
+        curves = isotonic(jnp.broadcast_to(f, uniform.shape), outcomes, jnp.ones_like(uniform))
+        return jnp.quantile(curves, tails, axis=0)
 
-    ends = jax.lax.map(one_run, forecast.reshape(-1, n))
-    low, high = ends[:, 0].reshape(*runs, n), ends[:, 1].reshape(*runs, n)
-    return low, high
+    low, high = jnp.moveaxis(jax.lax.map(one_run, forecast.reshape(-1, n)), 1, 0)
+    return low.reshape(forecast.shape), high.reshape(forecast.shape)

@@ -20,7 +20,6 @@ number of classes. Either may leave a small negative part.
 [0.435, 0.1017, 0.1667, 0.5]
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -28,14 +27,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr, ndtri
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from pgeom import checks
-from pgeom.evaluation.isotonic import isotonic
-from pgeom.evaluation.metrics import Values, align_probabilities, one_hot
-from pgeom.scores import BregmanScore
+from pgeom.evaluation.calibration import isotonic
+from pgeom.evaluation.metrics import align_probabilities, one_hot
+from pgeom.scores import bregman_score
 from pgeom.temperature import fit_temperature
-from pgeom.types import Generator
+from pgeom.types import Generator, Numbers
 
 
 class Decomposition(NamedTuple):
@@ -62,8 +61,8 @@ class Decomposition(NamedTuple):
 
 def decompose(
     F: Generator,
-    probabilities: Values,
-    labels: Values,
+    probabilities: Numbers,
+    labels: Numbers,
     recalibrate: str = "isotonic",
     *,
     resamples: int = 0,
@@ -94,99 +93,79 @@ def decompose(
         raise ValueError(f"recalibrate must be {names}, got {recalibrate!r}")
     checks.require(resamples >= 0, "resamples", "at least 0", resamples)
     checks.require(0 < level < 1, "level", "between 0 and 1", level)
-    scores, labels, dtype = align_probabilities(probabilities, labels)
-    *runs, n, K = scores.shape
-    data = (scores.reshape(-1, n, K), labels.reshape(-1, n).astype(int))
+    aligned = align_probabilities(probabilities, labels)
+    *runs, n, K = aligned.scores.shape
+    data = aligned.scores.reshape(-1, n, K), one_hot(aligned).reshape(-1, n, K)
 
-    def shaped(value):
-        return value.reshape(runs).astype(dtype)
+    def mean_scores(weights):
+        return _mean_scores(F, recalibrate, *data, jnp.asarray(weights, aligned.scores.dtype))
 
-    point = [part[0] for part in _parts(F, recalibrate, *data, jnp.ones((1, n), scores.dtype))[:4]]
-    result = Decomposition(*map(shaped, point))
+    def result(parts):
+        return Decomposition(*(part.reshape(runs).astype(aligned.dtype) for part in parts))
+
+    (parts,) = mean_scores(np.ones((1, n)))
     if not resamples:
-        return result
+        return result(parts)
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), resamples)
-    drawn = _parts(F, recalibrate, *data, jnp.asarray(counts, scores.dtype))
-    pairs = [*zip(point, drawn[:4], strict=True)]
-    ends = [_interval(one, many, level) for one, many in pairs]
-    return result._replace(
-        low=Decomposition(*(shaped(low) for low, _ in ends)),
-        high=Decomposition(*(shaped(high) for _, high in ends)),
-        debiased=Decomposition(*(shaped(2 * one - jnp.mean(many, axis=0)) for one, many in pairs)),
+    drawn = mean_scores(counts)
+    low, high = _interval(parts.ravel(), drawn.reshape(resamples, -1), level)
+    return result(parts)._replace(
+        low=result(low.reshape(parts.shape)),
+        high=result(high.reshape(parts.shape)),
+        debiased=result(2 * parts - jnp.mean(drawn, axis=0)),
     )
 
 
-def _interval(
-    value: Float[Array, " R"], drawn: Float[Array, "B R"], level: float
-) -> tuple[Float[Array, " R"], Float[Array, " R"]]:
-    """The quantiles Φ(2 z₀ ± z) of what was drawn, with Φ(z₀) the share of it below the value."""
-    below = jnp.mean(drawn < value[None], axis=0) + jnp.mean(drawn == value[None], axis=0) / 2
+def _interval(value, drawn, level):
+    """The quantiles Φ(2 z₀ ± z) of what was drawn `[B, R]`, Φ(z₀) the share below the value `[R]`.
+
+    Draws that equal the value count half.
+    """
+    below = (1 - jnp.mean(jnp.sign(drawn - value[None]), axis=0)) / 2
     smallest = 1 / (drawn.shape[0] + 1)
-    shift = 2 * ndtri(jnp.clip(below.astype(value.dtype), smallest, 1 - smallest))
+    shift = 2 * ndtri(jnp.clip(below, smallest, 1 - smallest))
     z = ndtri(jnp.asarray((1 + level) / 2, value.dtype))
-    ends = (ndtr(shift - z), ndtr(shift + z))
-    low, high = (jax.vmap(jnp.quantile, in_axes=(1, 0))(drawn, end) for end in ends)
-    return low, high
+    ends = jnp.stack([ndtr(shift - z), ndtr(shift + z)])
+    return jax.vmap(jnp.quantile, in_axes=(1, 1), out_axes=1)(drawn, ends)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _parts(
-    F: Generator,
-    recalibrate: str,
-    p: Float[Array, "R n K"],
-    labels: Int[Array, "R n"],
-    weights: Float[Array, "B n"],
-) -> Decomposition:
-    """The parts `[B, R]` of R runs under B weightings of their examples."""
-    score, outcomes = BregmanScore(F), one_hot(labels, p)
+def _mean_scores(F, recalibrate, p, outcomes, weights):
+    """The parts `[B, 4, R]` of R runs `[R, n, K]` under B weightings `[B, n]` of their examples."""
+    score, labels = bregman_score(F), jnp.argmax(outcomes, axis=-1)
+    raw = score(p, labels)
 
-    def scored(forecasts: Float[Array, "R n K"]) -> Float[Array, "R n"]:
-        flat = forecasts.reshape(-1, p.shape[-1])
-        return score.score_labels(flat, labels.reshape(-1)).reshape(labels.shape)
-
-    raw = scored(p)
-
-    def one_weighting(weighting: Float[Array, " n"]) -> Decomposition:
+    def one_weighting(weighting):
         w = jnp.broadcast_to(weighting, labels.shape)
-        present, shares = w > 0, w / jnp.sum(weighting)
+        shares = w / jnp.sum(weighting)
 
-        def mean(values: Float[Array, "R n"]) -> Float[Array, " R"]:
-            return jnp.sum(jnp.where(present, shares * values, 0.0), axis=-1)
+        def mean(values):  # what counts for nothing may be infinite
+            return jnp.sum(jnp.where(w > 0, shares * values, 0.0), axis=-1)
 
         rate = jnp.sum(shares[..., None] * outcomes, axis=1)
-        recalibrated = mean(scored(RECALIBRATIONS[recalibrate](p, outcomes, w)))
-        total = mean(raw)
-        uncertainty = jnp.where(jnp.isnan(total), jnp.nan, score.score_targets(rate, rate))
-        parts = (total - recalibrated, uncertainty - recalibrated, uncertainty)
-        return Decomposition(total, *parts)
+        total, best = mean(raw), mean(score(RECALIBRATIONS[recalibrate](p, outcomes, w), labels))
+        uncertainty = jnp.where(jnp.isnan(total), jnp.nan, score(rate, rate))
+        return jnp.stack([total, total - best, uncertainty - best, uncertainty])
 
     return jax.lax.map(one_weighting, weights)
 
 
-def _by_class(
-    p: Float[Array, "R n K"], outcomes: Float[Array, "R n K"], w: Float[Array, "R n"]
-) -> Float[Array, "R n K"]:
+def _by_class(p, outcomes, w):
     """Each class against the rest, isotonic in its own probability, then divided by the sum."""
     if p.shape[-1] == 2:  # where the second class says it all
         second = isotonic(p[..., 1], outcomes[..., 1], w)
         return jnp.stack([1 - second, second], axis=-1)
-    one_class = jax.vmap(isotonic, in_axes=(-1, -1, None), out_axes=-1)
-    fitted = one_class(p, outcomes, w)
+    fitted = jax.vmap(isotonic, in_axes=(-1, -1, None), out_axes=-1)(p, outcomes, w)
     total = jnp.sum(fitted, axis=-1, keepdims=True)
     # An example of weight zero may have no class left; what it gets does not count.
     return jnp.where(total > 0, fitted / jnp.where(total > 0, total, 1.0), p)
 
 
-def _by_temperature(
-    p: Float[Array, "R n K"], outcomes: Float[Array, "R n K"], w: Float[Array, "R n"]
-) -> Float[Array, "R n K"]:
+def _by_temperature(p, outcomes, w):
     """softmax(log p / T), where a probability of zero counts as the smallest number above it."""
     logits = jnp.log(jnp.maximum(p, jnp.finfo(p.dtype).tiny))
     fit = fit_temperature(logits, jnp.argmax(outcomes, axis=-1), weights=w)
     return jax.nn.softmax(logits / fit.temperature[:, None, None], axis=-1)
 
 
-RECALIBRATIONS: dict[str, Callable[..., Float[Array, "R n K"]]] = {
-    "isotonic": _by_class,
-    "temperature": _by_temperature,
-}
+RECALIBRATIONS = {"isotonic": _by_class, "temperature": _by_temperature}

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
 
-from pgeom.evaluation.isotonic import isotonic
+from pgeom.evaluation.calibration import isotonic
 
 fitted = jax.jit(isotonic)
 
@@ -50,7 +50,7 @@ def test_an_example_of_weight_zero_changes_no_other(x64):
 
 @pytest.mark.parametrize("n", [1, 2, 60])
 def test_a_falling_outcome_is_one_block(x64, n):
-    values = fitted(np.arange(n) / n, np.arange(n)[::-1] / n)
+    values = fitted(np.arange(n) / n, np.arange(n)[::-1] / n, np.ones(n))
     np.testing.assert_allclose(values, np.mean(np.arange(n) / n), atol=1e-13)
 
 
@@ -65,6 +65,6 @@ def test_a_staircase_is_pooled_one_step_after_another(x64):
 def test_in_float32_values_are_means_to_rounding():
     forecast, outcome, _ = draw(1, 60, 2)
     expected = reference(forecast, outcome, np.ones(60))
-    values = fitted(forecast.astype(np.float32), outcome.astype(np.float32))
+    values = fitted(*np.float32([forecast, outcome, np.ones(60)]))
     assert values.dtype == np.float32
     np.testing.assert_allclose(values, expected, atol=1e-6)

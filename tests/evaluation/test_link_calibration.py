@@ -26,7 +26,7 @@ def test_a_sparse_link_is_heated_until_no_label_is_ruled_out():
     link = pgeom.canonical_link(pgeom.generators.squared_norm)
     z, labels = jnp.asarray(Z), jnp.asarray(LABELS)
     assert jnp.sum(link_nll(link, z, labels)) == jnp.inf
-    fit = jax.jit(lambda z, labels: fit_link_temperature(link, z, labels))(z, labels)
+    fit = jax.jit(lambda z, labels: fit_link_temperature(link, z, labels, prior=0.0))(z, labels)
     best = jnp.sum(link_nll(link, z / fit.temperature, labels))
     assert jnp.isfinite(best)
     for factor in (0.9, 1.1):
@@ -36,6 +36,6 @@ def test_a_sparse_link_is_heated_until_no_label_is_ruled_out():
 def test_what_has_no_best_temperature_ends_at_a_bound():
     """Where every label has the largest logit, the colder the better, and else the hotter."""
     for labels, limit in ((np.argmax(Z, axis=1), 0.0), (np.argmin(Z, axis=1), np.inf)):
-        fit = fit_link_temperature(jax.nn.softmax, jnp.asarray(Z), jnp.asarray(labels))
+        fit = fit_link_temperature(jax.nn.softmax, jnp.asarray(Z), jnp.asarray(labels), prior=0.0)
         assert fit.at_bound
         np.testing.assert_allclose(1 / (1 + fit.temperature), 1 / (1 + limit), atol=0.01)

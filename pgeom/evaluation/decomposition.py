@@ -31,7 +31,7 @@ from jaxtyping import Array, Float
 
 from pgeom import checks
 from pgeom.evaluation.calibration import isotonic
-from pgeom.evaluation.metrics import align_probabilities, one_hot
+from pgeom.evaluation.metrics import align_probabilities
 from pgeom.scores import bregman_score
 from pgeom.temperature import fit_temperature
 from pgeom.types import Generator, Numbers
@@ -95,7 +95,7 @@ def decompose(
     checks.require(0 < level < 1, "level", "between 0 and 1", level)
     aligned = align_probabilities(probabilities, labels)
     *runs, n, K = aligned.scores.shape
-    data = aligned.scores.reshape(-1, n, K), one_hot(aligned).reshape(-1, n, K)
+    data = aligned.scores.reshape(-1, n, K), aligned.labels.reshape(-1, n)
 
     def mean_scores(weights):
         return _mean_scores(F, recalibrate, *data, jnp.asarray(weights, aligned.scores.dtype))
@@ -130,9 +130,9 @@ def _interval(value, drawn, level):
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _mean_scores(F, recalibrate, p, outcomes, weights):
+def _mean_scores(F, recalibrate, p, labels, weights):
     """The parts `[B, 4, R]` of R runs `[R, n, K]` under B weightings `[B, n]` of their examples."""
-    score, labels = bregman_score(F), jnp.argmax(outcomes, axis=-1)
+    score, outcomes = bregman_score(F), jax.nn.one_hot(labels, p.shape[-1], dtype=p.dtype)
     raw = score(p, labels)
 
     def one_weighting(weighting):
@@ -145,9 +145,9 @@ def _mean_scores(F, recalibrate, p, outcomes, weights):
         rate = jnp.sum(shares[..., None] * outcomes, axis=1)
         total, best = mean(raw), mean(score(RECALIBRATIONS[recalibrate](p, outcomes, w), labels))
         uncertainty = jnp.where(jnp.isnan(total), jnp.nan, score(rate, rate))
-        return jnp.stack([total, total - best, uncertainty - best, uncertainty])
+        return total, total - best, uncertainty - best, uncertainty
 
-    return jax.lax.map(one_weighting, weights)
+    return jnp.stack(jax.lax.map(one_weighting, weights), axis=1)
 
 
 def _by_class(p, outcomes, w):

@@ -294,7 +294,8 @@ def classwise_ece(probabilities: Numbers, labels: Numbers, bins: int = 15) -> Fl
 @partial(jax.jit, inline=True)  # or the loop would be compiled at every call
 def _mean_over_classes(scores, outcomes, edges):
     def one_class(pair):
-        table, gaps = _table(*pair, edges)
+        forecast, outcome = pair
+        table, gaps = _table(forecast, outcome, edges)
         return jnp.sum(table.share * jnp.abs(gaps), axis=-1)
 
     # One class after another: the memberships of all of them would take K times the memory.

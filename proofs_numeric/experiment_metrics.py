@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from pgeom.data import sources
-from pgeom.data.regimes import Regime, partition
+from pgeom.data.regimes import Regime
+from pgeom.data.splits import partition
 from pgeom.losses.candidates import capm_generator
 from pgeom.paper.class_structure import class_stats
 from pgeom.types import ClassStats

@@ -52,7 +52,7 @@ ROOMS = {  # a room or a file of one, and what of the project it may import besi
     # a diagnosis asks for a proof where that is wanted, and certificates name its witnesses
     "pgeom/diagnosis/__init__.py": before("pgeom.certificates") | {"pgeom.certificates"},
     **{room.replace(".", "/") + suffix: before(room) for room in ORDER for suffix in ("", ".py")},
-    "pgeom/data": before("pgeom.functions"),
+    "pgeom/data": {"pgeom.messages"},
     "pgeom/evaluation": MATHEMATICS,
     "experiments/shell": {"pgeom.messages"},
     "experiments/engine": {"pgeom", SHELL},

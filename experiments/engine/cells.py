@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from experiments.engine.study import Cell, Study
-from pgeom.data import regimes
+from pgeom.data import splits
 from pgeom.data.regimes import NoisyLabels
 from pgeom.data.splits import Split
 from pgeom.paper.class_structure import class_stats
@@ -49,7 +49,7 @@ class PreparedCell(NamedTuple):
 
 def cell_stream(name: str, study: Study, cell: Cell, *more: int) -> np.random.Generator:
     """The random stream of that name for a cell, which no loss and no setting changes."""
-    return regimes.stream(name, study.dataset.name, str(cell.regime), cell.seed, *more)
+    return splits.stream(name, study.dataset.name, str(cell.regime), cell.seed, *more)
 
 
 def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = None) -> PreparedCell:
@@ -60,15 +60,15 @@ def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = No
       cell: a regime and a seed.
       wanted: which losses to train; all of them by default.
     """
-    split, noise = regimes.partition(study.dataset, cell.regime, cell.seed)
+    split, noise = splits.partition(study.dataset, cell.regime, cell.seed)
     validation_noise = 0.0
     if study.noisy_validation:
-        observed = regimes.corrupt_validation(split.validation, study.dataset, *cell)
+        observed = splits.corrupt_validation(split.validation, study.dataset, *cell)
         split = split._replace(validation=split.validation._replace(labels=observed.labels))
         validation_noise = observed.realised_rate
     training, n = study.training, len(noise.labels)
     steps = -(-n // training.batch_size)
-    moments = split.moments.relative_to(study.dataset.standardised.moments)
+    moments = split.moments.relative_to(study.dataset.moments)
     member = Member(
         rows=split.train.rows.astype(np.int32),
         y=noise.labels,

@@ -6,8 +6,11 @@ from dataclasses import replace
 from experiments.shell.errors import UsageError, refusals
 from pgeom.data import sources
 from pgeom.data.dataset import Dataset
-from pgeom.data.regimes import KINDS, Regime, check
+from pgeom.data.regimes import KINDS, Regime
+from pgeom.data.splits import split_rows
 from pgeom.messages import known_name, separated
+
+ARGUMENTS = {"target=": "--target", "impute=True": "--impute", "noise_map=": "--noise-map FROM:TO"}
 
 
 def parse_regimes(
@@ -15,15 +18,18 @@ def parse_regimes(
 ) -> tuple[Regime, ...]:
     """The regimes asked for, each of which the dataset must allow; its own ones if none are."""
     regimes = parse_kinds(words, option=option)
-    with refusals(f"{option}: "):
+    with refusals(f"{option}: ", ARGUMENTS):
         for regime in regimes:
-            check(dataset, regime, seed)
+            split_rows(dataset, seed, regime)
     order = {regime: place for place, regime in enumerate(dataset.regimes)}
     return tuple(sorted(regimes, key=lambda one: order.get(one, len(order)))) or dataset.regimes
 
 
 def parse_kinds(words: tuple[str, ...], *, option: str = "--regimes") -> tuple[Regime, ...]:
     """The regimes of these words, each once, whether a dataset allows them or not."""
+    for word in words:
+        if (hint := separated(word)) is not None:
+            raise UsageError(f"{option}: unknown regime {word!r}; {hint}")
     with refusals(f"{option}: "):
         return tuple(dict.fromkeys(map(Regime.parse, words)))
 
@@ -45,12 +51,12 @@ def load_dataset(
       impute: whether values may be missing.
       noise_map: pairs `FROM:TO` of class names.
     """
-    with refusals():
+    with refusals("", ARGUMENTS):
         dataset = sources.load(name, target=target, impute=impute)
     if not noise_map:
         return dataset
     wanted = [word.rpartition("-")[0] for word in regimes] or [r.kind for r in dataset.regimes]
-    if not any(KINDS[kind].needs_map for kind in wanted if kind in KINDS):
+    if not any("class_map" in KINDS[kind].reads for kind in wanted if kind in KINDS):
         raise UsageError("--noise-map is for asymmetric noise, as in --regimes asymmetric-40")
     return replace(dataset, noise_map=parse_noise_map(noise_map, dataset.classes))
 

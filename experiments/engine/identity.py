@@ -48,7 +48,7 @@ class StudyIdentity(NamedTuple):
     def cell_parts(self, cell: Cell) -> dict[str, str]:
         """The parts of the study, and what only some regimes depend on."""
         more = {}
-        if KINDS[cell.regime.kind].needs_map and self.noise_map is not None:
+        if "class_map" in KINDS[cell.regime.kind].reads and self.noise_map is not None:
             pairs = (f"{c}:{target}" for c, target in enumerate(self.noise_map) if c != target)
             more["noise_map"] = " ".join(pairs)
         if self.noisy_validation and cell.regime.noise_rate:

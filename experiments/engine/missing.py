@@ -18,7 +18,7 @@ from experiments.engine.records import Store
 from experiments.engine.results import member_name
 from experiments.engine.scoring import make_records
 from experiments.engine.study import Cell, Study
-from pgeom.data.regimes import thinned_size
+from pgeom.data.splits import split_rows
 from pgeom.training.trainer import Programs, Sizes, Trained, share_features, task_sizes
 
 
@@ -37,7 +37,7 @@ class Job(NamedTuple):
 
     def place_features(self, programs: Programs) -> Float[Array, "N d"]:
         """The features of its dataset, once on each device."""
-        return share_features(self.study.dataset.standardised.features, programs.sharding)
+        return share_features(self.study.dataset.standardised, programs.sharding)
 
     def prepare(self, first: int, count: int) -> list[PreparedCell]:
         """The data of some of its cells."""
@@ -47,9 +47,10 @@ class Job(NamedTuple):
 
     def by_size(self) -> list["Job"]:
         """Its parts whose members have equally many training examples, as a program needs."""
-        parts: defaultdict[int | None, list[int]] = defaultdict(list)
+        parts: defaultdict[int, list[int]] = defaultdict(list)
         for row, cell in enumerate(self.cells):
-            parts[thinned_size(self.study.dataset, *cell)].append(row)
+            train, *_ = split_rows(self.study.dataset, cell.seed, cell.regime)
+            parts[len(train)].append(row)
         return [
             self._replace(
                 cells=[self.cells[r] for r in rows], wanted=[self.wanted[r] for r in rows]
@@ -59,7 +60,7 @@ class Job(NamedTuple):
 
     def sizes(self) -> Sizes:
         """Those of its members, if all have the same."""
-        return task_sizes(self.study.dataset.standardised.features, self.prepare(0, 1)[0].task)
+        return task_sizes(self.study.dataset.standardised, self.prepare(0, 1)[0].task)
 
     def write(self, prepared: PreparedCell, trained: Trained, extra_fields: Fields) -> None:
         """Score and record the wanted runs of a trained cell."""

@@ -12,7 +12,6 @@ from experiments.engine.study import Sources, Study
 from experiments.shell.errors import UsageError, refusals
 from experiments.shell.names import choose_all
 from pgeom.data import sources
-from pgeom.data.regimes import thinned_size
 from pgeom.data.splits import split_rows
 from pgeom.losses import catalogue
 from pgeom.losses.spec import Link, LossSpec
@@ -200,9 +199,9 @@ def choose_training(study: Study, options: Options) -> Study:
     if study.sources is not None and study.sources.dataset["name"] in sources.PAPER:
         epochs, batch_size = epochs or base.epochs, batch_size or base.batch_size
         return replace(study, training=replace(base, epochs=epochs, batch_size=batch_size))
-    thinned = (thinned_size(study.dataset, one, study.seeds[0]) for one in study.regimes)
-    whole = len(split_rows(study.dataset, study.seeds[0])[0])
-    examples = min((size for size in thinned if size is not None), default=whole)
+    examples = min(
+        len(split_rows(study.dataset, study.seeds[0], regime)[0]) for regime in study.regimes
+    )
     training = fit_to_size(examples, base, epochs=epochs, batch_size=batch_size)
     sizes = {"--epochs": epochs, "--batch-size": batch_size}
     chosen = [option for option, size in sizes.items() if size is None]

@@ -7,8 +7,11 @@ Traceback (most recent call last):
 experiments.shell.errors.UsageError: --rate: must be positive, got -1
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
+
+NO_ARGUMENTS: Mapping[str, str] = MappingProxyType({})
 
 
 class UsageError(ValueError):
@@ -16,11 +19,14 @@ class UsageError(ValueError):
 
 
 @contextmanager
-def refusals(before: str = "") -> Generator[None, None, None]:
+def refusals(
+    before: str = "", arguments: Mapping[str, str] = NO_ARGUMENTS
+) -> Generator[None, None, None]:
     """What the library refuses while options become values is a mistake in the input.
 
     Args:
       before: what the line begins with, such as the option that is wrong.
+      arguments: of the library as its messages have them, with the options to type instead.
     """
     try:
         yield
@@ -28,4 +34,6 @@ def refusals(before: str = "") -> Generator[None, None, None]:
         raise
     except (ValueError, TypeError, ImportError) as error:
         message = " ".join(str(error).split()) or type(error).__name__
+        for argument, option in arguments.items():
+            message = message.replace(argument, option)
         raise UsageError(before + message) from error

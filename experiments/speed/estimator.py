@@ -21,7 +21,7 @@ BATCH, RATE = 64, 1e-3
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Standardised training features and labels, and those for testing."""
-    from pgeom.data.splits import fit_moments
+    from pgeom.data.dataset import fit_moments
 
     features, labels = _arrays(name)
     moments = fit_moments(features)

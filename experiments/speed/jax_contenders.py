@@ -53,7 +53,7 @@ def _train(study: Study, job: Job, devices: int | None) -> Lap:
     training, cells = study.training, study.cells
     placing = (training.batch_size, training.optimiser, machine.prepare_devices(devices))
     setup = Setup(study.model, study.losses, *placing)
-    features = study.dataset.standardised.features
+    features = study.dataset.standardised
     prepared = [
         prepare(study, cell) for cell in cells
     ]  # the others are given their data ready, too

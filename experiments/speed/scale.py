@@ -88,7 +88,7 @@ def measure_mesh(most: int, calls: int = CALLS) -> list[dict]:
     rows = []
     (study, *_) = make_studies(most, losses=("ce",))
     job = Job(study, Store(Path()), study.cells, [np.zeros(1, bool)] * len(study.cells))
-    features = study.dataset.standardised.features
+    features = study.dataset.standardised
     for devices in (2**power for power in range(most.bit_length())):
         tasks = [one.task for one in job.prepare(0, devices)]
         placing = (study.training.batch_size, study.training.optimiser, devices)

@@ -1,9 +1,4 @@
-"""Which words are paths of data, and not names.
-
->>> is_path("people.csv"), is_path("digits")
-(True, False)
-
-A dataset as a value: a labelled population, checked, and not yet split.
+"""A dataset as a value: a labelled population, checked, and not yet split.
 
 >>> mine = from_arrays("mine", [[0.0], [2.0], [1.0]], [0, 1, 0], classes=("cat", "dog"))
 >>> mine.num_classes, mine.classes, mine.unit_range
@@ -11,36 +6,57 @@ A dataset as a value: a labelled population, checked, and not yet split.
 """
 
 import hashlib
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int, Int32
+from jaxtyping import Float, Float32, Float64, Int, Int32
 from numpy.typing import ArrayLike
 
 from pgeom.data.regimes import Regime
-from pgeom.data.splits import Moments, fit_moments, largest_feature
-
-SUFFIXES = (".npz", ".csv", ".parquet")
-FORMS = ".npz, .csv or .parquet file, or of a folder with IDX files"
-
-
-def is_path(word: str) -> bool:
-    """Whether a word looks like the path of a file, and not like the name of a dataset."""
-    path = Path(word)
-    return path.suffix.lower() in SUFFIXES or len(path.parts) > 1 or path.is_file()
-
-
-def is_folder(word: str) -> bool:
-    """Whether a word is a folder, and no table in several files, as of `.parquet` there are."""
-    return Path(word).is_dir() and Path(word).suffix.lower() not in SUFFIXES
-
 
 REGIMES = "clean symmetric-20 symmetric-40"  # of a dataset that names none
+LONGEST_NAME = 100  # of a dataset: it is part of the names of files
 UNEVEN = 2  # times as many examples of the largest class as of the smallest
+SMALLEST_SCALE = 1e-19  # whose square float32 still has; a feature of less does not vary
+# What can be standardised: squares are summed in float64, which has that of 1e150 ten million times
+# over, but the mean is subtracted in the precision of the features.
+LARGEST_FEATURE = {np.float32: 1e38, np.float64: 1e150}
+
+
+class Moments(NamedTuple):
+    """What standardises features: x enters a model as (x − mean) / scale."""
+
+    mean: Float64[np.ndarray, " d"]
+    scale: Float64[np.ndarray, " d"]
+
+    def apply(self, features: Float[np.ndarray, "n d"]) -> Float32[np.ndarray, "n d"]:
+        """The features standardised, in float32; a missing value is still missing."""
+        mean, scale = (moment.astype(features.dtype) for moment in self)
+        return ((features - mean) / scale).astype(np.float32, copy=False)
+
+    def relative_to(self, other: "Moments") -> "Moments":
+        """What standardises features that were standardised by other moments before."""
+        return Moments((self.mean - other.mean) / other.scale, self.scale / other.scale)
+
+
+def fit_moments(features: Float[np.ndarray, "n d"]) -> Moments:
+    """The mean and scale of each feature; missing values have no part in them.
+
+    The scale is the population standard deviation, and 1 for a feature that is constant, to within
+    1e-19. That of a feature that is always missing is infinite, which makes it zero wherever it is
+    there after all.
+    """
+    from sklearn.preprocessing import StandardScaler
+
+    empty = np.isnan(features).all(axis=0)
+    scaler = StandardScaler().fit(np.where(empty, 0, features) if empty.any() else features)
+    scale = np.where(scaler.scale_ < SMALLEST_SCALE, 1.0, scaler.scale_)
+    return Moments(np.asarray(scaler.mean_, np.float64), np.where(empty, np.inf, scale))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,17 +85,17 @@ class Dataset:
     notes: tuple[str, ...] = ()
     posterior: Float[np.ndarray, "n K"] | None = None
 
-    @cached_property
+    @property
     def num_classes(self) -> int:
         """K."""
-        return int(self.labels.max()) + 1
+        return len(self.classes)
 
     @cached_property
     def class_sizes(self) -> Int[np.ndarray, " K"]:
         """The number of examples of each class."""
         return np.bincount(self.labels)
 
-    @cached_property
+    @property
     def is_uneven(self) -> bool:
         """Whether the largest class has at least twice as many examples as the smallest."""
         return bool(self.class_sizes.max() >= UNEVEN * self.class_sizes.min())
@@ -90,10 +106,14 @@ class Dataset:
         return bool(self.features.min() >= 0 and self.features.max() <= 1)
 
     @cached_property
-    def standardised(self) -> "Standardised":
-        """All features, standardised by their own moments, which float32 holds without loss."""
-        moments = fit_moments(self.features)
-        return Standardised(moments.apply(self.features), moments)
+    def moments(self) -> Moments:
+        """Of all features."""
+        return fit_moments(self.features)
+
+    @cached_property
+    def standardised(self) -> Float32[np.ndarray, "n d"]:
+        """All features, standardised by their moments, which float32 holds without loss."""
+        return self.moments.apply(self.features)
 
     @cached_property
     def digest(self) -> str:
@@ -103,13 +123,6 @@ class Dataset:
             content.update(f"{array.dtype.str}{array.shape}".encode())
             content.update(np.ascontiguousarray(array).data)
         return content.hexdigest()
-
-
-class Standardised(NamedTuple):
-    """The features of a dataset in float32, NaN where missing, and their moments."""
-
-    features: Float32[np.ndarray, "n d"]
-    moments: Moments
 
 
 def from_arrays(
@@ -122,9 +135,8 @@ def from_arrays(
     image_shape: tuple[int, ...] | None = None,
     noise_map: Sequence[int] | None = None,
     notes: Sequence[str] = (),
-    missing: bool = False,
+    impute: bool = False,
     dtype: type[np.floating] = np.float64,
-    posterior: ArrayLike | None = None,
 ) -> Dataset:
     """A dataset of your own arrays, checked and copied.
 
@@ -137,85 +149,61 @@ def from_arrays(
       image_shape: that of one example, with d entries in all.
       noise_map: `[K]`, the class for which asymmetric noise mistakes each class.
       notes: what a user should know, one line each.
-      missing: whether features may be NaN, to be imputed in each split.
+      impute: whether features may be NaN, to be imputed in each split.
       dtype: of the features; float32 takes half the memory.
-      posterior: `[n, K]`, the true probabilities of the classes, where they are known.
     """
-    checked = _checked_features(np.asarray(features), dtype, missing)
-    integers = _checked_labels(np.asarray(labels), len(checked))
-    K = int(integers.max()) + 1
-    names = tuple(map(str, range(K))) if classes is None else tuple(classes)
-    if len(set(names)) != K or len(names) != K:
+    x = _checked_features(np.asarray(features), dtype, impute)
+    y = _checked_labels(np.asarray(labels), len(x))
+    K = int(y.max()) + 1
+    names = tuple(map(str, range(K) if classes is None else classes))
+    if len(names) != K or len(set(names)) != K:
         raise ValueError(f"classes must be {K} different names, got {list(names)}")
-    if image_shape is not None and np.prod(image_shape) != checked.shape[1]:
-        width = checked.shape[1]
-        raise ValueError(f"image_shape must have {width} entries, got {image_shape}")
+    if image_shape is not None and math.prod(image_shape) != x.shape[1]:
+        raise ValueError(f"image_shape must have {x.shape[1]} entries, got {image_shape}")
+    if noise_map is not None and (len(noise_map) != K or not set(noise_map) <= set(range(K))):
+        raise ValueError(f"noise_map must be {K} classes in 0 … {K - 1}, got {list(noise_map)}")
+    for array in (x, y):
+        array.setflags(write=False)
     return Dataset(
         name=name,
-        features=checked,
-        labels=integers,
+        features=x,
+        labels=y,
         regimes=tuple(map(Regime.parse, regimes.split())),
         classes=names,
         image_shape=image_shape,
-        noise_map=None if noise_map is None else _checked_map(noise_map, K),
+        noise_map=None if noise_map is None else tuple(map(int, noise_map)),
         notes=tuple(notes),
-        posterior=None if posterior is None else _checked_posterior(posterior, len(integers), K),
     )
 
 
-def _checked_posterior(posterior: ArrayLike, n: int, K: int) -> Float[np.ndarray, "n K"]:
-    rows = np.asarray(posterior, np.float64)
-    if rows.shape != (n, K) or not np.all(rows >= 0) or not np.allclose(rows.sum(axis=1), 1):
-        raise ValueError(f"posterior must be {n} distributions on {K} classes, got {rows.shape}")
-    return _frozen(rows.copy())
+def safe_name(stem: str) -> str:
+    """The name of a file without what could lead elsewhere in the name of another."""
+    return re.sub(r"[^\w.-]+", "-", stem).strip("-.")[:LONGEST_NAME] or "dataset"
 
 
-def _checked_map(noise_map: Sequence[int], K: int) -> tuple[int, ...]:
-    targets = tuple(map(int, noise_map))
-    if len(targets) != K or not all(0 <= target < K for target in targets):
-        raise ValueError(f"noise_map must be {K} classes in 0 … {K - 1}, got {list(targets)}")
-    return targets
-
-
-def _checked_features(
-    features: np.ndarray, dtype: type[np.floating], missing: bool
-) -> Float[np.ndarray, "n d"]:
+def _checked_features(features, dtype, impute):
     if features.dtype.kind not in "fiu":
         raise ValueError(f"features must be real numbers, got dtype {features.dtype}")
     if features.ndim != 2 or features.size == 0:
         raise ValueError(f"features must be a non-empty [n, d] array, got shape {features.shape}")
-    most = largest_feature(dtype)
-    _refuse_any(features, np.isinf(features) if missing else ~np.isfinite(features), "finite")
-    _refuse_any(features, np.abs(features) > most, f"within ±{most:.0e} to be standardised")
-    return _frozen(features.astype(dtype))
+    if not impute and np.isnan(features).any():
+        raise ValueError("features must be finite, got nan; impute=True fills in what is missing")
+    if (large := np.abs(features) > LARGEST_FEATURE[dtype]).any():
+        limit = f"within ±{LARGEST_FEATURE[dtype]:.0e} to be standardised"
+        must = f"finite, and {limit}, got {features[large][0]}"
+        raise ValueError(f"features must be {must}")
+    return features.astype(dtype)
 
 
-def _refuse_any(features: np.ndarray, bad: Bool[np.ndarray, "n d"], must: str) -> None:
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        value = features[row, column]
-        raise ValueError(f"features must be {must}, got features[{row}, {column}] = {value}")
-
-
-def _checked_labels(labels: np.ndarray, length: int) -> Int32[np.ndarray, " n"]:
+def _checked_labels(labels, length):
     if labels.dtype.kind not in "iu":
         raise ValueError(f"labels must be integers, got dtype {labels.dtype}")
     if labels.shape != (length,):
         raise ValueError(f"labels must have shape [{length}] like features, got {labels.shape}")
     present = np.unique(labels)
-    if present[0] < 0:
-        raise ValueError(f"labels must be 0 … K−1, got {present[0]}")
     if len(present) < 2:
         raise ValueError(f"labels must have at least 2 classes, got only {present[0]}")
-    # The distinct labels are sorted, so the first to differ from its position follows a gap.
-    gaps = np.flatnonzero(present != np.arange(len(present)))
-    if len(gaps):
-        raise ValueError(
-            f"labels must be 0 … K−1 with all present, got none of {gaps[0]} below {present[-1]}"
-        )
-    return _frozen(labels.astype(np.int32))
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array.setflags(write=False)
-    return array
+    if not np.array_equal(present, np.arange(len(present))):
+        got = f"{len(present)} different ones in {present[0]} … {present[-1]}"
+        raise ValueError(f"labels must be 0 … K−1 with all present, got {got}")
+    return labels.astype(np.int32)

@@ -12,6 +12,7 @@ True
 """
 
 import re
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -78,6 +79,5 @@ def mixture_dataset(name: str) -> Dataset:
     mixture, rng = make_mixture(K), np.random.default_rng([SEED, K, n])
     labels = rng.choice(K, size=n, p=mixture.shares)
     features = mixture.centres[labels] + rng.normal(size=(n, DIMENSIONS))
-    return from_arrays(
-        name, features, labels, "clean symmetric-40", posterior=mixture.posterior(features)
-    )
+    dataset = from_arrays(name, features, labels, "clean symmetric-40")
+    return replace(dataset, posterior=mixture.posterior(features))

@@ -1,65 +1,33 @@
-"""Regimes: label noise and long tails, applied to the training part of a split.
+"""Regimes: what is done to the training part of a split, label noise or a long tail.
 
-Label noise, with a record of what was drawn: by class, and by the features of each example.
+A regime is a kind and a level: a percentage of labels, or a ratio of class sizes. A kind is one of
+the functions of labels below, which know nothing of datasets and are drawn from a generator.
+
+>>> regime = Regime.parse("symmetric-40")
+>>> regime.kind, regime.level, regime.noise_rate, str(regime)
+('symmetric', 40, 0.4, 'symmetric-40')
+>>> noisy = pair_flip(np.array([0, 1, 2, 2]), 1.0, 3, np.random.default_rng(0))
+>>> noisy.labels.tolist(), noisy.realised_rate
+([1, 2, 0, 0], 1.0)
 
 Noise is applied once, to clean labels. Each label is selected independently with the given rate, so
 the realised rate differs slightly from it; the realised rate and the empirical transition matrix
 are returned with the labels. Unless the features decide, selections from the same generator state
 are nested: whatever flips at 20% flips at 40% too, to the same class.
-
->>> import numpy as np
->>> noisy = pair_flip(np.array([0, 1, 2, 2]), 1.0, 3, np.random.default_rng(0))
->>> noisy.labels.tolist(), noisy.realised_rate
-([1, 2, 0, 0], 1.0)
->>> noisy.transition.tolist()
-[[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
-
-Exponential long tails: a balanced training pool thinned class by class.
-
-Class 0 stays the largest and class K−1 becomes the rarest. Only the training pool is thinned;
-validation and test stay as they are.
-
->>> import numpy as np
->>> keep_counts(360, 10, 30).tolist()
-[360, 247, 169, 116, 79, 54, 37, 26, 18, 12]
->>> balanced = np.repeat(np.arange(3), 8)
->>> kept = subsample(balanced, 3, 4, np.random.default_rng(0))
->>> np.bincount(balanced[kept]).tolist()
-[8, 4, 2]
-
-Regimes: what is done to the training part of a split, label noise or a long tail.
-
-A regime is a kind and a level: a percentage of labels, or a ratio of class sizes.
-
->>> regime = Regime.parse("symmetric-40")
->>> regime.kind, regime.level, regime.noise_rate, str(regime)
-('symmetric', 40, 0.4, 'symmetric-40')
->>> str(Regime.parse("clean")), Regime.parse("long-tail-30").noise_rate
-('clean', 0.0)
-
-Noise channels: how a regime changes the probabilities of the labels, exactly.
-
->>> from pgeom.data.regimes import Regime
->>> transition(Regime.parse("symmetric-40"), 3).tolist()
-[[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
 """
 
 import math
-import zlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Int32, Int64, Integer
+from jaxtyping import Float, Int, Int32, Int64
 from numpy.typing import ArrayLike
 
-from pgeom.data import splits
-from pgeom.data.splits import Split
-from pgeom.deferred import Deferred
-from pgeom.messages import count, nearest, separated
+from pgeom.messages import known_name
 
-checks = Deferred("pgeom.checks")  # it needs JAX, without which regimes are parsed
 FLIP_RATE_SD = 0.1  # of the flip rates of instance-dependent noise, as in the literature
 
 
@@ -78,9 +46,7 @@ class NoisyLabels(NamedTuple):
     transition: Float[np.ndarray, "K K"]
 
 
-def symmetric(
-    labels: ArrayLike, rate: float | int, K: int, rng: np.random.Generator
-) -> NoisyLabels:
+def symmetric(labels: ArrayLike, rate: float, K: int, rng: np.random.Generator) -> NoisyLabels:
     """Move each selected label to one of the other classes, all equally likely.
 
     P(ỹ = j | y) = rate / (K − 1) for j ≠ y, and P(ỹ = y | y) = 1 − rate.
@@ -90,9 +56,6 @@ def symmetric(
       rate: the probability in [0, 1] that a label is selected.
       K: the number of classes.
       rng: the source of randomness.
-
-    Returns:
-      The `NoisyLabels`.
     """
     clean = _checked(labels, rate, K)
     selected = _select(clean, rate, rng)
@@ -101,21 +64,10 @@ def symmetric(
     return _describe(clean, (clean + selected * shift) % K, K)
 
 
-def pair_flip(
-    labels: ArrayLike, rate: float | int, K: int, rng: np.random.Generator
-) -> NoisyLabels:
+def pair_flip(labels: ArrayLike, rate: float, K: int, rng: np.random.Generator) -> NoisyLabels:
     """Move each selected label to the next class.
 
-    P(ỹ = (y + 1) mod K | y) = rate, and P(ỹ = y | y) = 1 − rate.
-
-    Args:
-      labels: clean integer labels in 0 … K−1, `[n]`.
-      rate: the probability in [0, 1] that a label is selected.
-      K: the number of classes.
-      rng: the source of randomness.
-
-    Returns:
-      The `NoisyLabels`.
+    P(ỹ = (y + 1) mod K | y) = rate, and P(ỹ = y | y) = 1 − rate; arguments as of `symmetric`.
     """
     clean = _checked(labels, rate, K)
     return _describe(clean, (clean + _select(clean, rate, rng)) % K, K)
@@ -123,7 +75,7 @@ def pair_flip(
 
 def asymmetric(
     labels: ArrayLike,
-    rate: float | int,
+    rate: float,
     K: int,
     rng: np.random.Generator,
     *,
@@ -132,32 +84,26 @@ def asymmetric(
     """Move each selected label to the class for which its own is mistaken.
 
     P(ỹ = map(y) | y) = rate where map(y) ≠ y; other classes keep their labels, so that the
-    realised rate is lower than the given one.
+    realised rate is lower than the given one. Arguments as of `symmetric`, and
 
     Args:
-      labels: clean integer labels in 0 … K−1, `[n]`.
-      rate: the probability in [0, 1] that a label is selected.
-      K: the number of classes.
-      rng: the source of randomness.
       class_map: `[K]` classes, that of a class being itself where it is not mistaken.
-
-    Returns:
-      The `NoisyLabels`.
     """
     clean = _checked(labels, rate, K)
     targets = np.asarray(class_map)
-    checks.require(targets.shape == (K,), "class_map", f"{K} classes", targets)
+    if targets.shape != (K,):
+        raise ValueError(f"class_map must be {K} classes, got {targets}")
     return _describe(clean, np.where(_select(clean, rate, rng), targets[clean], clean), K)
 
 
 def instance_dependent(
     labels: ArrayLike,
-    rate: float | int,
+    rate: float,
     K: int,
     rng: np.random.Generator,
     *,
     features: Float[np.ndarray, "n d"],
-    projections: Float[np.ndarray, "K d K"],
+    annotator: int,
 ) -> NoisyLabels:
     """Move labels as a confused annotator would, who looks at the features of each example.
 
@@ -165,19 +111,15 @@ def instance_dependent(
     distribution around the rate, and then P(ỹ = j) = softmax(x · w_y)_j over the classes j ≠ y,
     as in Xia et al., Part-dependent Label Noise (2020), Algorithm 2. They truncate q to [0, 1];
     here the interval is cut to be symmetric about the rate, so that the rate is the mean of q.
+    Arguments as of `symmetric`, and
 
     Args:
-      labels: clean integer labels in 0 … K−1, `[n]`.
-      rate: the mean probability in [0, 1] that a label is selected.
-      K: the number of classes.
-      rng: the source of randomness.
       features: of the examples, standardised.
-      projections: the w_y, with standard normal entries.
-
-    Returns:
-      The `NoisyLabels`.
+      annotator: the seed of the w_y, which have standard normal entries.
     """
     clean = _checked(labels, rate, K)
+    projections = np.random.default_rng(annotator).normal(size=(K, features.shape[1], K))
+    projections = projections.astype(features.dtype)
     selected = rng.random(clean.shape) < _flip_rates(rate, len(clean), rng)
     # the largest sum of scores and Gumbel noise is a draw from their softmax
     scores = rng.gumbel(size=(len(clean), K))
@@ -187,13 +129,7 @@ def instance_dependent(
     return _describe(clean, np.where(selected, scores.argmax(axis=1), clean), K)
 
 
-def unchanged(labels: ArrayLike, K: int) -> NoisyLabels:
-    """Clean labels as a `NoisyLabels`."""
-    clean = _checked(labels, 0, K)
-    return _describe(clean, clean, K)
-
-
-def _flip_rates(rate: float | int, n: int, rng: np.random.Generator) -> Float[np.ndarray, " n"]:
+def _flip_rates(rate, n, rng):
     """Draws from a normal distribution around the rate, truncated symmetrically inside [0, 1]."""
     reach = min(rate, 1 - rate)
     if reach == 0:
@@ -204,59 +140,44 @@ def _flip_rates(rate: float | int, n: int, rng: np.random.Generator) -> Float[np
     return rates
 
 
-def _select(
-    labels: Int32[np.ndarray, " n"], rate: float | int, rng: np.random.Generator
-) -> Bool[np.ndarray, " n"]:
+def _select(labels, rate, rng):
     # The paper does not state whether labels are selected independently or in an exact number.
     return rng.random(labels.shape) < rate
 
 
-def _checked(labels: ArrayLike, rate: float | int, K: int) -> Int32[np.ndarray, " n"]:
-    checks.require(0 <= rate <= 1, "rate", "in [0, 1]", rate)
-    checks.check_num_classes(K)
+def _checked(labels, rate, K):
     labels = np.asarray(labels)
+    if not 0 <= rate <= 1:
+        raise ValueError(f"rate must be in [0, 1], got {rate}")
     if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "iu":
-        raise ValueError(
-            "labels must be a non-empty [n] array of integers, "
-            f"got {labels.dtype} of shape {labels.shape}"
-        )
-    outside = labels[(labels < 0) | (labels >= K)]
-    checks.require(outside.size == 0, "labels", f"in 0 … {K - 1}", outside)
+        got = f"{labels.dtype} of shape {labels.shape}"
+        raise ValueError(f"labels must be a non-empty [n] array of integers, got {got}")
+    if not 0 <= labels.min() <= labels.max() < K:
+        raise ValueError(f"labels must be in 0 … {K - 1}, got {labels.min()} … {labels.max()}")
     return labels.astype(np.int32)
 
 
-def _describe(
-    clean: Int32[np.ndarray, " n"], observed: Integer[np.ndarray, " n"], K: int
-) -> NoisyLabels:
+def _describe(clean, observed, K):
     counts = np.zeros((K, K))
     np.add.at(counts, (clean, observed), 1.0)
     transition = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    realised_rate = float(np.mean(clean != observed))
-    return NoisyLabels(observed.astype(np.int32), realised_rate, transition)
+    return NoisyLabels(observed.astype(np.int32), float(np.mean(clean != observed)), transition)
 
 
-def keep_counts(n_max: int, K: int, ratio: float | int) -> Int64[np.ndarray, " K"]:
-    """The number of examples that each class keeps.
+def keep_counts(n_max: int, K: int, ratio: float) -> Int64[np.ndarray, " K"]:
+    """How many examples of each class an exponential long tail keeps.
 
-    n_c = n_max · ratio^(−c / (K − 1)), rounded to the nearest integer.
+    n_c = n_max · ratio^(−c / (K − 1)), rounded to the nearest integer: class 0 stays the largest,
+    and class K−1 becomes the rarest.
 
-    Args:
-      n_max: the size of class 0.
-      K: the number of classes.
-      ratio: n_max over the size of class K−1; at least 1, and below 2 n_max so that class K−1
-        keeps an example.
-
-    Returns:
-      Counts `[K]`, never increasing.
+    >>> keep_counts(360, 10, 30).tolist()
+    [360, 247, 169, 116, 79, 54, 37, 26, 18, 12]
     """
-    checks.check_num_classes(K)
-    checks.require(1 <= ratio < 2 * n_max, "ratio", f"in [1, 2 n_max = {2 * n_max})", ratio)
-    exponents = np.arange(K) / (K - 1)
-    return np.rint(n_max * float(ratio) ** -exponents).astype(np.int64)
+    return np.rint(n_max * float(ratio) ** -(np.arange(K) / (K - 1))).astype(np.int64)
 
 
 def subsample(
-    labels: ArrayLike, K: int, ratio: float | int, rng: np.random.Generator
+    labels: ArrayLike, K: int, ratio: float, rng: np.random.Generator
 ) -> Int64[np.ndarray, " m"]:
     """Draw a long-tailed subset of a training pool, without replacement.
 
@@ -274,11 +195,10 @@ def subsample(
       Sorted indices into the pool, `[m]`: `keep_counts(n_max, K, ratio)` of each class.
     """
     labels = np.asarray(labels)
-    counts = np.bincount(labels, minlength=K)
-    checks.require(len(counts) <= K, "labels", f"in 0 … {K - 1}", len(counts) - 1)
-    smallest = counts.min()
-    attainable = f"in [1, {smallest}] (up to the smallest class count)"
-    checks.require(1 <= ratio <= smallest, "ratio", attainable, ratio)
+    smallest = np.bincount(labels, minlength=K).min()
+    if not 1 <= ratio <= smallest:
+        must = f"in [1, {smallest}] (up to the smallest class count), got {ratio}"
+        raise ValueError(f"ratio must be {must}")
     n_max = round(ratio * math.floor(smallest / ratio))
     kept = [
         rng.choice(np.flatnonzero(labels == c), size=size, replace=False)
@@ -287,79 +207,34 @@ def subsample(
     return np.sort(np.concatenate(kept))
 
 
-CLEAN = "clean"
-
-
-class Examples(NamedTuple):
-    """What label noise may look at.
-
-    Attributes:
-      labels: `[n]`, clean.
-      features: `[n, d]`, standardised.
-      K: the number of classes.
-      class_map: `[K]`, the class for which each is mistaken, if the dataset has such a map.
-      annotator: a seed that the training and validation examples of a partition share.
-    """
-
-    labels: Int[np.ndarray, " n"]
-    features: Float[np.ndarray, "n d"]
-    K: int
-    class_map: tuple[int, ...] | None = None
-    annotator: int = 0
-
-
 class Kind(NamedTuple):
-    """What a regime does: it thins the training examples, or corrupts their labels.
+    """What a regime does: it corrupts the training labels, or thins the training examples.
 
     Attributes:
-      corrupt: `corrupt(examples, rate, rng)`, the rate being the level in percent.
+      corrupt: `corrupt(labels, rate, K, rng)`, the rate being the level in percent.
       thin: `thin(labels, K, level, rng)`, the indices of the examples to keep.
       largest: level.
-      needs_map: whether `corrupt` reads the class map.
+      reads: what else `corrupt` is given by name: "class_map", the dataset's; "features",
+        standardised; "annotator", a seed that training and validation examples share.
     """
 
-    corrupt: Callable[[Examples, float, np.random.Generator], NoisyLabels] | None = None
+    corrupt: Callable[..., NoisyLabels] | None = None
     thin: Callable[..., Int[np.ndarray, " m"]] | None = None
     largest: float = 100
-    needs_map: bool = False
+    reads: tuple[str, ...] = ()
 
 
-def _symmetric(examples: Examples, rate: float, rng: np.random.Generator) -> NoisyLabels:
-    return symmetric(examples.labels, rate, examples.K, rng)
-
-
-def _pair_flip(examples: Examples, rate: float, rng: np.random.Generator) -> NoisyLabels:
-    return pair_flip(examples.labels, rate, examples.K, rng)
-
-
-def _asymmetric(examples: Examples, rate: float, rng: np.random.Generator) -> NoisyLabels:
-    assert examples.class_map is not None  # `check` has seen to it
-    labels, K = examples.labels, examples.K
-    return asymmetric(labels, rate, K, rng, class_map=examples.class_map)
-
-
-def _instance(examples: Examples, rate: float, rng: np.random.Generator) -> NoisyLabels:
-    labels, features, K = examples.labels, examples.features, examples.K
-    draws = np.random.default_rng(examples.annotator)
-    projections = draws.normal(size=(K, features.shape[1], K)).astype(features.dtype)
-    return instance_dependent(labels, rate, K, rng, features=features, projections=projections)
-
-
+CLEAN = "clean"
 KINDS: dict[str, Kind] = {
-    CLEAN: Kind(),
-    "symmetric": Kind(_symmetric),
-    "pair-flip": Kind(_pair_flip),
-    "asymmetric": Kind(_asymmetric, needs_map=True),
-    "instance": Kind(_instance),
+    CLEAN: Kind(largest=0),
+    "symmetric": Kind(symmetric),
+    "pair-flip": Kind(pair_flip),
+    "asymmetric": Kind(asymmetric, reads=("class_map",)),
+    "instance": Kind(instance_dependent, reads=("features", "annotator")),
     "long-tail": Kind(thin=subsample, largest=np.inf),
 }
 FORMS = (CLEAN, *(f"{kind}-PERCENT" for kind, what in KINDS.items() if what.corrupt))
 FORMS += tuple(f"{kind}-RATIO" for kind, what in KINDS.items() if what.thin)
-
-
-def _unknown(what: str, name: str, near: str | None) -> ValueError:
-    hint = f"did you mean {near!r}? " if near is not None else ""
-    return ValueError(f"unknown {what} {name!r}; {hint}known: {', '.join(FORMS)}")
 
 
 @dataclass(frozen=True)
@@ -370,32 +245,24 @@ class Regime:
     level: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise _unknown("kind of regime", self.kind, nearest(self.kind, KINDS))
-        if self.kind == CLEAN and self.level:
-            raise ValueError(f"clean has no level, got {self.level}")
-        largest = KINDS[self.kind].largest
-        if self.kind != CLEAN and not 1 <= self.level <= largest:
-            must = f"in 1 … {largest}" if np.isfinite(largest) else "at least 1"
-            raise ValueError(f"the level of {self.kind} must be {must}, got {self.level}")
+        largest = KINDS[known_name("kind of regime", self.kind, KINDS)].largest
+        least = min(1, largest)
+        if not least <= self.level <= largest:
+            must = f"in {least} … {largest}, got {self.level}"
+            raise ValueError(f"the level of {self.kind} must be {must}")
 
     @classmethod
     def parse(cls, text: str) -> "Regime":
-        """The regime that prints as `text`, or a ValueError that names the nearest kind."""
-        if text == CLEAN:
-            return cls(CLEAN)
-        if (hint := separated(text)) is not None:
-            raise ValueError(f"unknown regime {text!r}; {hint}")
+        """The regime that prints as `text`, or a ValueError that names the nearest form."""
         kind, _, level = text.rpartition("-")
         if not (level.isascii() and level.isdigit()):
-            raise _unknown("regime", text, nearest(text, FORMS))
+            return cls(known_name("regime", text, FORMS))
         if kind not in KINDS:
-            near = nearest(kind, KINDS)
-            raise _unknown("regime", text, f"{near}-{level}" if near not in (None, CLEAN) else near)
+            known_name("regime", text, [re.sub("[A-Z]+", level, form) for form in FORMS])
         return cls(kind, int(level))
 
     def __str__(self) -> str:
-        return self.kind if self.kind == CLEAN else f"{self.kind}-{self.level}"
+        return f"{self.kind}-{self.level}" if self.level else self.kind
 
     @property
     def noise_rate(self) -> float:
@@ -403,124 +270,31 @@ class Regime:
         return self.level / 100 if KINDS[self.kind].corrupt is not None else 0.0
 
 
-class Partition(NamedTuple):
-    """A standardised split, and its training labels as observed."""
-
-    split: Split
-    noise: NoisyLabels
-
-
-def partition(dataset: splits.Dataset, regime: Regime, seed: int) -> Partition:
-    """The partition of a dataset under a regime with a seed.
-
-    Raises:
-      ValueError: if the dataset does not allow the regime, as in `check`.
-    """
-    _require_map(dataset, regime)
-    rng = stream("noise", dataset.name, str(regime), seed)
-    raw, thin = splits.split(dataset, seed), KINDS[regime.kind].thin
-    if thin is not None:
-        kept = thin(raw.train.labels, dataset.num_classes, regime.level, rng)
-        raw = raw._replace(train=splits.take(raw.train, kept))
-    split = splits.standardise(raw)
-    return Partition(split, _observe(split.train, dataset, regime, seed, rng))
-
-
-def corrupt_validation(
-    validation: splits.Partition, dataset: splits.Dataset, regime: Regime, seed: int
-) -> NoisyLabels:
-    """The labels of a standardised validation part under the noise of the training labels.
-
-    It is drawn from a stream of its own, so that the training labels stay as they are.
-    """
-    rng = stream("validation-noise", dataset.name, str(regime), seed)
-    return _observe(validation, dataset, regime, seed, rng)
-
-
-def check(dataset: splits.Dataset, regime: Regime, seed: int) -> None:
-    """Refuse a regime that the dataset does not allow, without looking at its features.
-
-    Raises:
-      ValueError: for a tail longer than the classes are large, or asymmetric noise without a map.
-    """
-    _require_map(dataset, regime)
-    thinned_size(dataset, regime, seed)
-
-
-def thinned_size(dataset: splits.Dataset, regime: Regime, seed: int) -> int | None:
-    """How many training examples a regime keeps; None for all of them, whatever the seed.
-
-    Raises:
-      ValueError: for a tail longer than the classes are large.
-    """
-    thin = KINDS[regime.kind].thin
-    if thin is None:
-        return None
-    train = dataset.labels[splits.split_rows(dataset, seed)[0]]
-    smallest = int(np.bincount(train).min())
-    if regime.level > smallest:
-        raise ValueError(
-            f"{regime}: the ratio must be in [1, {smallest}], because the smallest class of "
-            f"{dataset.name!r} has {count(smallest, 'training example')}; give "
-            f"{regime.kind}-{smallest} or less, or {CLEAN} for the classes as they are"
-        )
-    return len(thin(train, dataset.num_classes, regime.level, np.random.default_rng(0)))
-
-
-def _require_map(dataset: splits.Dataset, regime: Regime) -> None:
-    if KINDS[regime.kind].needs_map and dataset.noise_map is None:
-        raise ValueError(
-            f"{regime} needs a class map, and the dataset {dataset.name!r} has none of its own; "
-            "give one, as in --noise-map 2:7 3:8"
-        )
-
-
-def _observe(
-    part: splits.Partition,
-    dataset: splits.Dataset,
-    regime: Regime,
-    seed: int,
-    rng: np.random.Generator,
-) -> NoisyLabels:
-    corrupt, K = KINDS[regime.kind].corrupt, dataset.num_classes
-    if corrupt is None:
-        return unchanged(part.labels, K)
-    annotator = int(stream("annotator", dataset.name, str(regime), seed).integers(2**62))
-    examples = Examples(part.labels, part.features, K, dataset.noise_map, annotator)
-    return corrupt(examples, regime.level / 100, rng)
-
-
-def stream(name: str, dataset: str, regime: str, seed: int, *more: int) -> np.random.Generator:
-    """The random stream of that name, for (dataset, regime, seed) and never for a loss.
-
-    Separate for noise, init, order and dropout: drawing more from one changes no other.
-    """
-    words = (zlib.crc32(word.encode()) for word in (name, dataset, regime))
-    return np.random.default_rng([*words, seed, *more])
-
-
 def transition(
-    regime: Regime, K: int, noise_map: Sequence[int] | None = None
+    regime: Regime, K: int, class_map: Sequence[int] | None = None
 ) -> Float[np.ndarray, "K K"]:
     """P(observed | clean), one row per clean class.
+
+    >>> transition(Regime.parse("symmetric-40"), 3).tolist()
+    [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
 
     Args:
       regime: clean, or of noise that depends on the class alone.
       K: the number of classes.
-      noise_map: `[K]`, that of the dataset, for asymmetric noise.
+      class_map: `[K]`, that of the dataset, for asymmetric noise.
 
     Raises:
       ValueError: for noise that depends on the features, and for a long tail.
     """
-    rate, identity = regime.noise_rate, np.eye(K)
+    identity = np.eye(K)
+    if regime.kind == CLEAN:
+        return identity
     if regime.kind == "symmetric":
         moved = (1 - identity) / (K - 1)
     elif regime.kind == "pair-flip":
         moved = np.roll(identity, 1, axis=1)
-    elif regime.kind == "asymmetric" and noise_map is not None:
-        moved = identity[list(noise_map)]
-    elif regime.kind == "clean":
-        return identity
+    elif regime.kind == "asymmetric" and class_map is not None:
+        moved = identity[list(class_map)]
     else:
         raise ValueError(f"{regime} is no channel: labels change by more than their class")
-    return (1 - rate) * identity + rate * moved
+    return (1 - regime.noise_rate) * identity + regime.noise_rate * moved

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pgeom.data.dataset import FORMS, REGIMES, Dataset, from_arrays, is_folder, is_path
-from pgeom.data.images import fashion_mnist, mnist1d
+from pgeom.data.dataset import REGIMES, Dataset, from_arrays
+from pgeom.data.images import fashion_mnist, mnist1d, read_folder
 from pgeom.data.mixtures import FORM, is_mixture, mixture_dataset
+from pgeom.data.splits import require_enough
 from pgeom.messages import known_name
 
 # 2 → 7, 3 → 8, 5 ↔ 6 and 7 → 1: how Patrini et al. (2017) confuse handwritten digits
@@ -40,21 +41,20 @@ def load(name: str, *, target: str | None = None, impute: bool = False) -> Datas
       ValueError: in one line, if there is no such dataset.
     """
     require_known(name)
-    if name in BUILT_IN or is_mixture(name):
-        _refuse_options(target, impute, f"datasets from files, got {name!r}")
+    path = Path(name)
+    is_table = is_path(name) and not (path.is_dir() and path.suffix != ".parquet")
+    if not is_table and (target is not None or impute):
+        raise ValueError(f"target= and impute=True are for tables, got {name!r}")
+    if not is_path(name):
         return mixture_dataset(name) if is_mixture(name) else _made(BUILT_IN[name])
-    # here and not above: pandas takes a second
-    from pgeom.data import files
+    if is_table:
+        from pgeom.data.files import read_dataset  # not above: pandas takes a second
 
-    if is_folder(name):
-        _refuse_options(target, impute, f"tables, got the folder {name!r}")
-        return files.read_folder(Path(name))
-    return files.read_dataset(Path(name), target=target, impute=impute)
-
-
-def _refuse_options(target: str | None, impute: bool, purpose: str) -> None:
-    if target is not None or impute:
-        raise ValueError(f"{'--impute' if target is None else '--target'} is for {purpose}")
+        dataset = read_dataset(path, target=target, impute=impute)
+    else:
+        dataset = read_folder(path.absolute())
+    require_enough(dataset)
+    return dataset
 
 
 def require_known(name: str) -> None:
@@ -63,12 +63,15 @@ def require_known(name: str) -> None:
     Raises:
       ValueError: in one line, with the nearest name.
     """
-    if is_mixture(name) or is_folder(name) or is_path(name):
-        return
-    try:
-        known_name("dataset", name, BUILT_IN)
-    except ValueError as error:
-        raise ValueError(f"{error}, {FORM}, or the path of a {FORMS}") from None
+    if not (is_mixture(name) or is_path(name)):
+        forms = f"{FORM}, or the path of a .npz, .csv or .parquet file or of a folder of IDX files"
+        known_name("dataset", name, (*BUILT_IN, forms))
+
+
+def is_path(word: str) -> bool:
+    """Whether a word looks like a path, or is one, and is no name of a dataset."""
+    path = Path(word)
+    return word not in BUILT_IN and ("." in word or len(path.parts) > 1 or path.exists())
 
 
 @cache

@@ -1,58 +1,33 @@
-"""Stratified 60/20/20 splits, standardised by the training part alone.
+"""Stratified 60/20/20 splits under a regime, standardised by the training part alone.
 
-The order is fixed: split the raw dataset, thin the training pool if the regime says so, fit the
-standardisation to what is left of the pool, apply it to all three parts. Partition sizes depend on
-the dataset and never on the seed, so the arrays of several seeds can be stacked. A partition refers
-to rows of its dataset, whose features it copies only when asked for them.
+The order is fixed: split the raw dataset, thin the training part if the regime says so, fit the
+standardisation to what is left of it, apply it to all three parts, and corrupt the training labels.
+The sizes of the parts depend on the dataset and the regime and never on the seed, so the arrays of
+several seeds can be stacked. A part refers to rows of its dataset, whose features it copies only
+when asked for them.
 
->>> import numpy as np
->>> from pgeom.data import regimes, sources, splits
->>> raw = splits.split(sources.load("long-tail"), seed=0)
->>> kept = regimes.subsample(raw.train.labels, 10, 30, np.random.default_rng(0))
->>> raw = raw._replace(train=splits.take(raw.train, kept))
->>> one = splits.standardise(raw)
+>>> from pgeom.data import sources
+>>> from pgeom.data.regimes import Regime
+>>> one, noise = partition(sources.load("long-tail"), Regime.parse("long-tail-30"), seed=0)
 >>> one.train.features.shape, one.test.features.shape, one.moments.mean.shape
 ((1118, 30), (1200, 30), (30,))
+>>> noise.realised_rate
+0.0
 """
 
-import math
 import operator
-from typing import NamedTuple, Protocol, SupportsIndex, runtime_checkable
+import zlib
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64, Int
+from jaxtyping import Float, Int
 
+from pgeom.data.dataset import Dataset, Moments, fit_moments
+from pgeom.data.regimes import CLEAN, KINDS, NoisyLabels, Regime, symmetric
 
-@runtime_checkable
-class Dataset(Protocol):
-    """What a split and its regime read of a dataset."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def features(self) -> Float[np.ndarray, "n d"]: ...
-    @property
-    def labels(self) -> Int[np.ndarray, " n"]: ...
-    @property
-    def num_classes(self) -> int: ...
-    @property
-    def noise_map(self) -> tuple[int, ...] | None: ...
-
-
-class Moments(NamedTuple):
-    """What standardises features: x enters a model as (x − mean) / scale."""
-
-    mean: Float64[np.ndarray, " d"]
-    scale: Float64[np.ndarray, " d"]
-
-    def apply(self, features: Float[np.ndarray, "n d"]) -> Float32[np.ndarray, "n d"]:
-        """The features standardised, in float32; a missing value is still missing."""
-        mean, scale = (moment.astype(features.dtype) for moment in self)
-        return ((features - mean) / scale).astype(np.float32, copy=False)
-
-    def relative_to(self, other: "Moments") -> "Moments":
-        """What standardises features that were standardised by other moments before."""
-        return Moments((self.mean - other.mean) / other.scale, self.scale / other.scale)
+# Five of a class leave two for validation and test, one each; fewer may leave a part without it.
+SMALLEST_CLASS = 5
+ALL = Regime(CLEAN)  # examples
 
 
 class Partition(NamedTuple):
@@ -77,122 +52,125 @@ class Partition(NamedTuple):
         return features if self.moments is None else np.nan_to_num(self.moments.apply(features))
 
 
-class RawSplit(NamedTuple):
-    """Three partitions in the units and the precision of the dataset."""
-
-    train: Partition
-    validation: Partition
-    test: Partition
-
-
 class Split(NamedTuple):
-    """Three standardised partitions, and the moments that standardise them."""
+    """The three parts of a dataset, standardised by the same moments or not at all."""
 
     train: Partition
     validation: Partition
     test: Partition
-    moments: Moments
+
+    @property
+    def moments(self) -> Moments | None:
+        return self.train.moments
 
 
-# Five of a class leave two for validation and test, one each; fewer may leave a part without it.
-SMALLEST_CLASS = 5
-SMALLEST_SCALE = 1e-19  # whose square float32 still has; a feature of less does not vary
-LARGEST_FEATURE = 1e150  # whose square float64 still has, ten million times over
-
-
-def largest_feature(dtype: type[np.floating]) -> float:
-    """The largest size of a number whose feature can be standardised.
-
-    Squares are summed in float64, but the mean is subtracted in the precision of the features.
-    """
-    return min(10.0 ** math.floor(math.log10(np.finfo(dtype).max)), LARGEST_FEATURE)
-
-
-def split(dataset: Dataset, seed: SupportsIndex) -> RawSplit:
+def split(dataset: Dataset, seed: SupportsIndex, regime: Regime = ALL) -> Split:
     """Split a dataset 60/20/20, each part with the class proportions of the whole.
 
     Args:
       dataset: at least five examples of every class.
       seed: a nonnegative integer; the same seed gives the same split.
+      regime: which may keep only some of the training examples.
 
     Returns:
-      The `RawSplit`. The parts are disjoint and together are the dataset.
+      The `Split`, not standardised. The parts are disjoint, and without a regime they are together
+      the dataset.
     """
-    parts = split_rows(dataset, seed)
-    return RawSplit(*(Partition(dataset.features, rows, dataset.labels[rows]) for rows in parts))
+    parts = split_rows(dataset, seed, regime)
+    return Split(*(Partition(dataset.features, rows, dataset.labels[rows]) for rows in parts))
 
 
-def split_rows(dataset: Dataset, seed: SupportsIndex) -> list[Int[np.ndarray, " _"]]:
-    """The rows of the training, validation and test parts of `split`."""
-    counts = np.bincount(dataset.labels, minlength=dataset.num_classes)
-    if counts.min() < SMALLEST_CLASS:
-        raise ValueError(
-            f"dataset {dataset.name!r} must have at least {SMALLEST_CLASS} examples of each class,"
-            f" got {counts.min()} of class {counts.argmin()}"
-        )
-    # An index, because None would be accepted below and mean a different split every time.
-    random_state = operator.index(seed)
-    everything = np.arange(len(dataset.labels))
-    train, rest = _divide(everything, dataset.labels, 0.4, random_state)
-    validation, test = _divide(rest, dataset.labels, 0.5, random_state)
-    return [train, validation, test]
-
-
-def _divide(
-    indices: Int[np.ndarray, " m"], labels: Int[np.ndarray, " n"], share: float, seed: int
+def split_rows(
+    dataset: Dataset, seed: SupportsIndex, regime: Regime = ALL
 ) -> list[Int[np.ndarray, " _"]]:
-    """The indices without a stratified share of them, and that share."""
+    """The rows of the training, validation and test parts of `split`.
+
+    Raises:
+      ValueError: if the dataset does not allow the regime: for a tail longer than the classes are
+        large, or asymmetric noise without a map.
+    """
     from sklearn.model_selection import train_test_split
 
-    return train_test_split(indices, test_size=share, random_state=seed, stratify=labels[indices])
+    require_enough(dataset)
+    kind, labels = KINDS[regime.kind], dataset.labels
+    if "class_map" in kind.reads and dataset.noise_map is None:
+        raise ValueError(
+            f"{regime} needs a class map, and the dataset {dataset.name!r} has none of its own; "
+            "give noise_map="
+        )
+    # An index, because None would be accepted and mean a different split every time.
+    random_state = operator.index(seed)
+    rows = np.arange(len(labels))
+    train, rest = train_test_split(rows, test_size=0.4, random_state=random_state, stratify=labels)
+    rests = train_test_split(rest, test_size=0.5, random_state=random_state, stratify=labels[rest])
+    if kind.thin is not None:
+        rng = stream("noise", dataset.name, str(regime), random_state)
+        try:
+            train = train[kind.thin(labels[train], dataset.num_classes, regime.level, rng)]
+        except ValueError as error:
+            raise ValueError(f"{regime}: {error}; {CLEAN} takes the classes as they are") from None
+    return [train, *rests]
 
 
-def take(partition: Partition, indices: Int[np.ndarray, " m"]) -> Partition:
-    """Pick examples of a partition.
-
-    Args:
-      partition: n examples.
-      indices: integers in 0 … n−1, `[m]`.
-
-    Returns:
-      The `Partition` of those m examples, in that order.
-    """
-    return partition._replace(rows=partition.rows[indices], labels=partition.labels[indices])
+def require_enough(dataset: Dataset) -> None:
+    """Refuse a dataset with a class too small for three parts."""
+    rarest = dataset.class_sizes.argmin()
+    if (size := dataset.class_sizes[rarest]) < SMALLEST_CLASS:
+        must = f"at least {SMALLEST_CLASS} examples, got {size} of {dataset.classes[rarest]!r}"
+        raise ValueError(f"each class of {dataset.name!r} must have {must}")
 
 
-def standardise(raw: RawSplit) -> Split:
-    """Standardise every partition by the moments of the training features.
+def standardise(raw: Split) -> Split:
+    """Standardise every part by the moments of the training features.
 
-    x ↦ (x − mean) / scale, with scale the population standard deviation, and 1 for a feature that
-    is constant, to within 1e-19, on the training part. The paper does not state that every dataset
-    is standardised.
+    x ↦ (x − mean) / scale. The paper does not state that every dataset is standardised.
 
     NaN, which stands for a missing value, has no part in the moments and is replaced by the mean. A
     feature that no training example has is 0 everywhere.
 
     Args:
-      raw: its training pool already thinned where the regime does so.
+      raw: its training part already thinned where the regime does so.
 
     Returns:
       The `Split`: moments computed in float64, features in float32.
     """
     moments = fit_moments(raw.train.features)
-    train, validation, test = (part._replace(moments=moments) for part in raw)
-    return Split(train, validation, test, moments)
+    return Split(*(part._replace(moments=moments) for part in raw))
 
 
-def fit_moments(features: Float[np.ndarray, "n d"]) -> Moments:
-    """The mean and scale of each feature; missing values have no part in them.
+def partition(dataset: Dataset, regime: Regime, seed: int) -> tuple[Split, NoisyLabels]:
+    """The standardised split of a dataset, and its training labels as observed under a regime."""
+    done = standardise(split(dataset, seed, regime))
+    return done, _observe("noise", done.train, dataset, regime, seed)
 
-    The scale of a feature that is always missing is infinite, which makes it zero wherever it is
-    there after all.
+
+def corrupt_validation(
+    validation: Partition, dataset: Dataset, regime: Regime, seed: int
+) -> NoisyLabels:
+    """The labels of a standardised validation part under the noise of the training labels.
+
+    It is drawn from a stream of its own, so that the training labels stay as they are.
     """
-    from sklearn.preprocessing import StandardScaler
+    return _observe("validation-noise", validation, dataset, regime, seed)
 
-    empty = np.isnan(features).all(axis=0)
-    scaler = StandardScaler().fit(np.where(empty, 0, features) if empty.any() else features)
-    # A default scaler has both; scikit-learn types them as optional.
-    assert scaler.mean_ is not None and scaler.scale_ is not None
-    scale = np.where(scaler.scale_ < SMALLEST_SCALE, 1.0, scaler.scale_)
-    scale = np.where(empty, np.inf, scale)
-    return Moments(np.asarray(scaler.mean_, np.float64), scale)
+
+def _observe(name, part, dataset, regime, seed):
+    kind, rng = KINDS[regime.kind], stream(name, dataset.name, str(regime), seed)
+    annotator = stream("annotator", dataset.name, str(regime), seed)
+    known = {
+        "class_map": lambda: dataset.noise_map,
+        "features": lambda: part.features,
+        "annotator": lambda: int(annotator.integers(2**62)),
+    }
+    more = {name: known[name]() for name in kind.reads}
+    corrupt = kind.corrupt or symmetric  # at a rate of zero
+    return corrupt(part.labels, regime.noise_rate, dataset.num_classes, rng, **more)
+
+
+def stream(name: str, dataset: str, regime: str, seed: int, *more: int) -> np.random.Generator:
+    """The random stream of that name, for (dataset, regime, seed) and never for a loss.
+
+    Separate for noise, init, order and dropout: drawing more from one changes no other.
+    """
+    words = (zlib.crc32(word.encode()) for word in (name, dataset, regime))
+    return np.random.default_rng([*words, seed, *more])

@@ -88,26 +88,11 @@ def test_the_draw_is_uniform_and_the_generators():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ((10, 1, 2), "K, the number of classes, must be an integer of at least 2, got 1"),
-        ((10, 3, 0.5), "ratio must be in .* got 0.5"),
-        ((10, 3, 20), "ratio must be in .* got 20"),
-        ((10, 3, float("nan")), "ratio must be in .* got nan"),
-    ],
-)
-def test_bad_counts_are_refused(arguments, said):
-    with pytest.raises(ValueError, match=said):
-        regimes.keep_counts(*arguments)
-
-
-@pytest.mark.parametrize(
     ("counts", "K", "ratio", "said"),
     [
         ([9, 5], 2, 6, r"ratio must be in \[1, 5\] \(up to the smallest class count\), got 6"),
         ([9, 9], 2, 0.5, "ratio must be in .* got 0.5"),
         ([9, 9], 3, 2, r"ratio must be in \[1, 0\]"),
-        ([9, 9, 9], 2, 3, "labels must be in 0 … 1, got 2"),
     ],
 )
 def test_a_pool_that_cannot_is_refused(counts, K, ratio, said):

@@ -50,13 +50,6 @@ def test_a_mixture_that_is_none_is_refused(name):
     assert name in str(error.value)
 
 
-def test_a_posterior_must_be_distributions():
-    x, y = np.zeros((10, 1)), np.arange(10) % 2
-    for posterior in (np.ones((10, 2)), np.full((10, 3), 1 / 3), np.full((9, 2), 0.5)):
-        with pytest.raises(ValueError, match="posterior must be 10 distributions on 2 classes"):
-            sources.from_arrays("mine", x, y, posterior=posterior)
-
-
 NOISE = {
     "symmetric-40": lambda y, rng: regimes.symmetric(y, 0.4, 4, rng),
     "pair-flip-30": lambda y, rng: regimes.pair_flip(y, 0.3, 4, rng),

@@ -32,7 +32,7 @@ def test_a_cell_is_what_its_regime_says(name, regime):
     member, split, K = one.task.member, one.split, sources.load(name).num_classes
     chex.assert_type([member.mean, member.scale], np.float32)
     chex.assert_type([member.rows, member.validation_rows, one.task.inputs, member.y], np.int32)
-    shared = sources.load(name).standardised.features
+    shared = sources.load(name).standardised
     x = (shared[member.rows] - member.mean) / member.scale
     np.testing.assert_allclose(x, split.train.features, rtol=1e-4, atol=1e-4)
     rate = np.mean(member.y != split.train.labels)

@@ -9,7 +9,6 @@ from experiments.engine import jobs
 from experiments.engine.missing import find_missing
 from experiments.engine.options import Options, make_study
 from experiments.engine.records import Store
-from pgeom.data import regimes
 
 REGIMES = ("clean", "long-tail-2", "symmetric-20", "long-tail-10")
 
@@ -32,16 +31,6 @@ def test_parts_have_members_of_one_size_and_are_the_whole(tmp_path):
     for part in parts:
         assert {len(one.task.member.y) for one in part.prepare(0, 8)} == {part.sizes().train}
     assert [len(part.cells) for part in parts] == [4, 2, 2]
-
-
-def test_a_thinned_size_is_that_of_the_partition_or_of_every_seed():
-    dataset = study_of("clean").dataset
-    for name in REGIMES:
-        for seed in (0, 1):
-            regime = regimes.Regime.parse(name)
-            found = regimes.thinned_size(dataset, regime, seed)
-            actual = len(regimes.partition(dataset, regime, seed).noise.labels)
-            assert found == actual if "tail" in name else found is None
 
 
 def test_regimes_of_several_sizes_give_the_runs_that_each_gives_alone(tmp_path):

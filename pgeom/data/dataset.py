@@ -55,8 +55,9 @@ def fit_moments(features: Float[np.ndarray, "n d"]) -> Moments:
 
     empty = np.isnan(features).all(axis=0)
     scaler = StandardScaler().fit(np.where(empty, 0, features) if empty.any() else features)
-    scale = np.where(scaler.scale_ < SMALLEST_SCALE, 1.0, scaler.scale_)
-    return Moments(np.asarray(scaler.mean_, np.float64), np.where(empty, np.inf, scale))
+    mean, scale = np.asarray(scaler.mean_, np.float64), np.asarray(scaler.scale_)
+    scale = np.where(scale < SMALLEST_SCALE, 1.0, scale)
+    return Moments(mean, np.where(empty, np.inf, scale))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,22 +52,29 @@ def read_dataset(path: Path, *, target: str | None = None, impute: bool = False)
         raise ValueError(f"there is no file {str(path)!r}{hint}")
     try:
         if path.suffix.lower() == ".npz":
-            features, y, form = _read_arrays(path, target)
+            (features, y), notes = _read_arrays(path, target), []
         else:
             columns, y, notes = _read_table(path, target)
             features, done = encode_features(columns, impute=impute)
-            form = {"notes": [*notes, *done]}
+            notes = [*notes, *done]
         labels, classes = encode_labels(y)
-        made = {"classes": classes, "impute": impute, **form}
-        dataset = from_arrays(safe_name(path.stem), features, labels, **made)
+        notes.append(f"the classes are, in this order, {listed(classes)}")
+        return from_arrays(
+            safe_name(path.stem),
+            features.reshape(len(features), -1),
+            labels,
+            classes=classes,
+            image_shape=features.shape[1:] if features.ndim > 2 else None,
+            notes=[f"{path.name}: {note}" for note in notes],
+            impute=impute,
+            dtype=features.dtype.type,
+        )
     except UNREADABLE as error:
         raise ValueError(f"{path.name}: {' '.join(str(error).split())}") from error
-    notes = (*dataset.notes, f"the classes are, in this order, {listed(classes)}")
-    return replace(dataset, notes=tuple(f"{path.name}: {note}" for note in notes))
 
 
 def _read_arrays(path, target):
-    """X `[n, d]`, y, and what else there is to say of the arrays of an .npz file."""
+    """X, in the precision that holds it, and y of an .npz file."""
     if target is not None:
         raise ValueError("target= is for tables; the labels of an .npz file are its array y")
     if not zipfile.is_zipfile(path):
@@ -79,16 +86,13 @@ def _read_arrays(path, target):
             X, y = arrays["X"], arrays["y"]
         except ValueError as error:
             raise ValueError(f"{error}; save numbers, and texts by y.astype(str)") from None
-    if not 2 <= X.ndim <= 4:
-        must = f"a [n, d] array, or images [n, height, width], got shape {X.shape}"
+    if X.size == 0 or not 2 <= X.ndim <= 4:
+        must = f"a non-empty [n, d] array, or images [n, height, width], got shape {X.shape}"
         raise ValueError(f"X must be {must}")
     if y.shape != X.shape[:1]:
         raise ValueError(f"y must have shape [{len(X)}] like X, got {y.shape}")
-    shape = X.shape[1:]
-    dtype = np.float32 if np.can_cast(X.dtype, np.float32) else np.float64
-    form = {"dtype": dtype, "image_shape": shape if len(shape) > 1 else None}
-    y = y.astype(str) if y.dtype.kind == "S" else y
-    return X.reshape(len(X), math.prod(shape)).astype(dtype), pd.Series(y), form
+    X = X.astype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
+    return X, pd.Series(y.astype(str) if y.dtype.kind == "S" else y)
 
 
 def _read_table(path, target):
@@ -224,9 +228,9 @@ def _is_number(values):
     return types.is_numeric_dtype(values) and not types.is_bool_dtype(values)
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[Any]) -> str:
     """Some of the names, and how many more there are, where more than one is left."""
-    names = list(names)
+    names = [*map(str, names)]
     if len(names) <= SHOWN + 1:
         return ", ".join(names)
     return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"

@@ -20,7 +20,7 @@ import zlib
 from typing import NamedTuple, SupportsIndex
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float32, Int
 
 from pgeom.data.dataset import Dataset, Moments, fit_moments
 from pgeom.data.regimes import CLEAN, KINDS, NoisyLabels, Regime, symmetric
@@ -37,35 +37,37 @@ class Partition(NamedTuple):
       source: the features of the whole dataset, `[N, d]`.
       rows: those of the examples, `[n]`.
       labels: `[n]`.
-      moments: by which the features are standardised; None leaves them as they are.
+      moments: by which the features are standardised.
     """
 
     source: Float[np.ndarray, "N d"]
     rows: Int[np.ndarray, " n"]
     labels: Int[np.ndarray, " n"]
-    moments: Moments | None = None
+    moments: Moments
 
     @property
-    def features(self) -> Float[np.ndarray, "n d"]:
-        """The examples' features: as they are, or standardised, with the mean for missing ones."""
-        features = self.source[self.rows]
-        return features if self.moments is None else np.nan_to_num(self.moments.apply(features))
+    def features(self) -> Float32[np.ndarray, "n d"]:
+        """The examples' features, standardised, with the mean for missing ones."""
+        return np.nan_to_num(self.moments.apply(self.source[self.rows]))
 
 
 class Split(NamedTuple):
-    """The three parts of a dataset, standardised by the same moments or not at all."""
+    """The three parts of a dataset, standardised by the moments of the training part."""
 
     train: Partition
     validation: Partition
     test: Partition
 
     @property
-    def moments(self) -> Moments | None:
+    def moments(self) -> Moments:
         return self.train.moments
 
 
 def split(dataset: Dataset, seed: SupportsIndex, regime: Regime = ALL) -> Split:
     """Split a dataset 60/20/20, each part with the class proportions of the whole.
+
+    Features become (x − mean) / scale, in float32; a missing value is replaced by the mean. The
+    paper does not state that every dataset is standardised.
 
     Args:
       dataset: at least five examples of every class.
@@ -73,11 +75,13 @@ def split(dataset: Dataset, seed: SupportsIndex, regime: Regime = ALL) -> Split:
       regime: which may keep only some of the training examples.
 
     Returns:
-      The `Split`, not standardised. The parts are disjoint, and without a regime they are together
-      the dataset.
+      The `Split`. The parts are disjoint, and together they are the dataset, unless the regime
+      keeps fewer.
     """
     parts = split_rows(dataset, seed, regime)
-    return Split(*(Partition(dataset.features, rows, dataset.labels[rows]) for rows in parts))
+    moments = fit_moments(dataset.features[parts[0]])
+    x, y = dataset.features, dataset.labels
+    return Split(*(Partition(x, rows, y[rows], moments) for rows in parts))
 
 
 def split_rows(
@@ -120,28 +124,10 @@ def require_enough(dataset: Dataset) -> None:
         raise ValueError(f"each class of {dataset.name!r} must have {must}")
 
 
-def standardise(raw: Split) -> Split:
-    """Standardise every part by the moments of the training features.
-
-    x ↦ (x − mean) / scale. The paper does not state that every dataset is standardised.
-
-    NaN, which stands for a missing value, has no part in the moments and is replaced by the mean. A
-    feature that no training example has is 0 everywhere.
-
-    Args:
-      raw: its training part already thinned where the regime does so.
-
-    Returns:
-      The `Split`: moments computed in float64, features in float32.
-    """
-    moments = fit_moments(raw.train.features)
-    return Split(*(part._replace(moments=moments) for part in raw))
-
-
 def partition(dataset: Dataset, regime: Regime, seed: int) -> tuple[Split, NoisyLabels]:
     """The standardised split of a dataset, and its training labels as observed under a regime."""
-    done = standardise(split(dataset, seed, regime))
-    return done, _observe("noise", done.train, dataset, regime, seed)
+    parts = split(dataset, seed, regime)
+    return parts, _observe("noise", parts.train, dataset, regime, seed)
 
 
 def corrupt_validation(

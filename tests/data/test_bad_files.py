@@ -35,7 +35,7 @@ ROWS = "".join(f"{k},{job}\n" for k, job in enumerate(JOBS))
 BAD = {
     "one-dimensional.npz": (
         arrays(X=X[:, 0]),
-        "X must be a [n, d] array, or images",
+        "X must be a non-empty [n, d] array, or images",
     ),
     "texts.npz": (arrays(X=X.astype(str) + " m"), "could not convert string to float"),
     "objects.npz": (objects, "objects.npz: Object arrays cannot be loaded"),
@@ -52,11 +52,14 @@ BAD = {
     "short.npz": (arrays(y=Y[:5]), "y must have shape [30] like X, got (5,)"),
     "one-hot.npz": (arrays(y=np.eye(3)[Y]), "y must have shape [30] like X, got (30, 3)"),
     "regression.npz": (arrays(y=X[:, 0]), "at least 5 examples, got 1 of '"),
-    "five.npz": (arrays(X=np.zeros((N, 1, 1, 1, 1))), "X must be a [n, d] array, or images"),
+    "five.npz": (
+        arrays(X=np.zeros((N, 1, 1, 1, 1))),
+        "X must be a non-empty [n, d] array, or images",
+    ),
     "one-class.npz": (arrays(y=0 * Y), "labels must have at least 2 classes, got only 0"),
     "few.npz": (arrays(y=np.where(np.arange(N) < 4, 9, Y)), "5 examples, got 4 of '9'"),
-    "no-rows.npz": (arrays(X=X[:0], y=Y[:0]), "features must be a non-empty [n, d] array"),
-    "no-columns.npz": (arrays(X=X[:, :0]), "features must be a non-empty [n, d] array"),
+    "no-rows.npz": (arrays(X=X[:0], y=Y[:0]), "X must be a non-empty [n, d] array"),
+    "no-columns.npz": (arrays(X=X[:, :0]), "X must be a non-empty [n, d] array"),
     "nothing.csv": (text(""), "nothing.csv: No columns to parse from file"),
     "header.csv": (text("age,job\n"), "header.csv: has no rows, or no features"),
     "twice.csv": (text("age,age,job\n1,2,a\n"), "column 2 must have a name of its own, got 'age'"),

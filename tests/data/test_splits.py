@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.model_selection import train_test_split
 
 from pgeom.data import sources, splits
-from pgeom.data.dataset import LARGEST_FEATURE
+from pgeom.data.dataset import LARGEST_FEATURE, fit_moments
 from pgeom.data.regimes import Regime
 
 SIZES = {
@@ -30,10 +30,20 @@ def numbered(counts):
     return sources.from_arrays("numbered", np.arange(len(labels), dtype=float)[:, None], labels)
 
 
-def whole(features, labels=None):
-    """A partition that is all of its dataset."""
-    labels = np.zeros(len(features), np.int32) if labels is None else labels
-    return splits.Partition(np.asarray(features), np.arange(len(features)), labels)
+def parts(train, test):
+    """A split of these examples whose validation part is its test part."""
+    moments = fit_moments(np.asarray(train))
+    return splits.Split(
+        *(
+            splits.Partition(np.asarray(x), np.arange(len(x)), np.zeros(len(x), np.int32), moments)
+            for x in (train, test, test)
+        )
+    )
+
+
+def raw(dataset, part):
+    """The features of a part as they are in the dataset."""
+    return dataset.features[part.rows]
 
 
 def plain_standardise(x, train):
@@ -44,18 +54,18 @@ def plain_standardise(x, train):
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("seed", [0, 4, 9])
 def test_sizes_are_60_20_20_for_every_seed(loaded, name, seed):
-    raw = splits.split(loaded[name], seed)
-    assert tuple(len(part.labels) for part in raw) == SIZES[name]
-    assert tuple(len(part.features) for part in raw) == SIZES[name]
+    found = splits.split(loaded[name], seed)
+    assert tuple(len(part.labels) for part in found) == SIZES[name]
+    assert tuple(len(part.features) for part in found) == SIZES[name]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_parts_are_disjoint_complete_and_keep_their_labels(seed):
     dataset = numbered([40, 25, 9])
-    raw = splits.split(dataset, seed)
-    rows = np.concatenate([part.features[:, 0] for part in raw]).astype(int)
+    found = splits.split(dataset, seed)
+    rows = np.concatenate([raw(dataset, part)[:, 0] for part in found]).astype(int)
     assert np.array_equal(np.sort(rows), np.arange(74))
-    np.testing.assert_array_equal(np.concatenate([p.labels for p in raw]), dataset.labels[rows])
+    np.testing.assert_array_equal(np.concatenate([p.labels for p in found]), dataset.labels[rows])
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -75,7 +85,7 @@ def test_the_split_is_scikit_learns_two_stage_one(loaded):
         x_rest, y_rest, test_size=0.5, random_state=3, stratify=y_rest
     )
     expected = [(x_train, y_train), (x_validation, y_validation), (x_test, y_test)]
-    got = [(part.features, part.labels) for part in splits.split(dataset, 3)]
+    got = [(raw(dataset, part), part.labels) for part in splits.split(dataset, 3)]
     chex.assert_trees_all_equal(got, expected)
 
 
@@ -83,15 +93,15 @@ def test_the_seed_decides():
     dataset = numbered([50, 50])
     first, again, other = (splits.split(dataset, seed) for seed in (7, np.int64(7), 8))
     chex.assert_trees_all_equal(first, again)
-    assert not np.array_equal(first.train.features, other.train.features)
+    assert not np.array_equal(first.train.rows, other.train.rows)
     with pytest.raises(TypeError):
         splits.split(dataset, None)
 
 
 @pytest.mark.parametrize("rest", range(5, 40))
 def test_five_of_a_class_reach_every_part(rest):
-    raw = splits.split(numbered([5, rest, 5]), seed=rest)
-    assert all(set(part.labels) == {0, 1, 2} for part in raw)
+    found = splits.split(numbered([5, rest, 5]), seed=rest)
+    assert all(set(part.labels) == {0, 1, 2} for part in found)
 
 
 def test_a_class_too_small_for_three_parts_is_refused():
@@ -101,43 +111,44 @@ def test_a_class_too_small_for_three_parts_is_refused():
 
 @pytest.mark.parametrize("name", SIZES)
 def test_standardisation_is_that_of_the_training_moments(loaded, name):
-    raw = splits.split(loaded[name], seed=0)
-    done = splits.standardise(raw)
-    for got, before in zip(done, raw, strict=True):
-        expected = plain_standardise(before.features, raw.train.features)
+    dataset = loaded[name]
+    done = splits.split(dataset, seed=0)
+    for got in done:
+        expected = plain_standardise(raw(dataset, got), raw(dataset, done.train))
         np.testing.assert_allclose(got.features, expected, rtol=1e-5, atol=1e-6)
-        np.testing.assert_array_equal(got.labels, before.labels)
         chex.assert_type([got.features, got.labels], [np.float32, np.int32])
     chex.assert_type([*done.moments], np.float64)
 
 
 def test_training_features_have_mean_0_and_deviation_1(loaded):
-    done = splits.standardise(splits.split(loaded["confusion"], seed=2))
+    done = splits.split(loaded["confusion"], seed=2)
     np.testing.assert_allclose(done.train.features.mean(0), 0, atol=1e-6)
     np.testing.assert_allclose(done.train.features.std(0), 1, atol=1e-6)
     assert np.abs(done.test.features.mean(0)).max() > 0.01
 
 
 def test_nothing_leaks_from_validation_and_test(loaded):
-    raw = splits.split(loaded["breast-cancer"], seed=0)
-    shifted = whole(1e6 + 1e3 * raw.test.features)
-    done, other = splits.standardise(raw), splits.standardise(raw._replace(test=shifted))
-    chex.assert_trees_all_equal(done._replace(test=None), other._replace(test=None))
+    cancer = loaded["breast-cancer"]
+    done = splits.split(cancer, seed=0)
+    features = cancer.features.copy()
+    features[done.test.rows] *= 1e3
+    shifted = splits.split(sources.from_arrays("shifted", features, cancer.labels), seed=0)
+    chex.assert_trees_all_equal(done.train.moments, shifted.train.moments)
+    np.testing.assert_array_equal(done.train.features, shifted.train.features)
 
 
 def test_the_moments_are_those_of_the_thinned_pool(loaded):
     regime = Regime.parse("long-tail-30")
     thinned = splits.split(loaded["long-tail"], 0, regime)
     assert len(thinned.train.rows) < len(splits.split(loaded["long-tail"], 0).train.rows)
-    mean = splits.standardise(thinned).moments.mean
-    np.testing.assert_allclose(mean, thinned.train.features.mean(0), rtol=1e-6)
+    mean = raw(loaded["long-tail"], thinned.train).mean(0)
+    np.testing.assert_allclose(thinned.moments.mean, mean, rtol=1e-6)
 
 
 def test_mean_and_scale_carry_raw_pixels_into_the_model(loaded):
-    raw = splits.split(loaded["digits"], seed=0)
-    done = splits.standardise(raw)
+    done = splits.split(loaded["digits"], seed=0)
     mean, scale = done.moments
-    standardised = (raw.test.features - mean) / scale
+    standardised = (raw(loaded["digits"], done.test) - mean) / scale
     np.testing.assert_allclose(standardised, done.test.features, rtol=1e-6, atol=1e-6)
 
 
@@ -147,7 +158,7 @@ def test_what_members_share_is_standardised_anew_without_loss(offset):
     features = offset + rng.normal(size=(50, 3)) * [1e-3, 1.0, 1e3]
     features[rng.uniform(size=(50, 3)) < 0.1] = np.nan
     dataset = sources.from_arrays("offset", features, np.arange(50) % 2, impute=True)
-    done = splits.standardise(splits.split(dataset, seed=0))
+    done = splits.split(dataset, seed=0)
     mean, scale = done.moments.relative_to(dataset.moments)
     shared = dataset.standardised[done.test.rows]
     assert shared.dtype == np.float32
@@ -158,20 +169,15 @@ def test_what_members_share_is_standardised_anew_without_loss(offset):
 @pytest.mark.parametrize("constant", [0.0, 0.1, -7.3])
 def test_a_feature_constant_on_train_gets_scale_1(constant):
     train, test = np.full((9, 1), constant), np.array([[constant + 2.0]])
-    done = splits.standardise(parts(train, test))
+    done = parts(train, test)
     assert done.moments.scale.tolist() == [1.0]
     np.testing.assert_allclose(done.test.features, [[2.0]], rtol=1e-6)
-
-
-def parts(train, test):
-    """A raw split whose validation part is its test part."""
-    return splits.Split(*map(whole, (train, test, test)))
 
 
 def test_a_missing_value_becomes_the_mean_of_the_training_part():
     nan = np.nan
     train = np.array([[1.0, 5.0, nan], [3.0, nan, nan], [nan, 5.0, nan], [8.0, 5.0, nan]])
-    done = splits.standardise(parts(train, [[nan, nan, 2.0], [5.0, 7.0, nan]]))
+    done = parts(train, [[nan, nan, 2.0], [5.0, 7.0, nan]])
     np.testing.assert_allclose(done.moments.mean, [4.0, 5.0, 0.0], rtol=1e-6)
     np.testing.assert_allclose(done.moments.scale, [np.std([1, 3, 8]), 1.0, np.inf], rtol=1e-6)
     assert done.train.features[2, 0] == done.train.features[1, 1] == 0
@@ -182,7 +188,7 @@ def test_a_missing_value_becomes_the_mean_of_the_training_part():
 def test_what_float32_cannot_tell_from_a_constant_is_one():
     """As in a column of 1e-133 that is 1 in a test example: dividing by its scale overflows."""
     train = np.array([[4.8e-133, 1e-6], [0.0, 3e-6], [0.0, 2e-6]])
-    done = splits.standardise(parts(train, [[1.0, 1.0]]))
+    done = parts(train, [[1.0, 1.0]])
     np.testing.assert_allclose(done.moments.scale, [1.0, np.std([1e-6, 2e-6, 3e-6])])
     np.testing.assert_allclose(done.test.features[0, 0], 1.0)
 
@@ -191,7 +197,7 @@ def test_what_float32_cannot_tell_from_a_constant_is_one():
 def test_the_largest_numbers_are_standardised_without_overflow(dtype):
     signs = np.where(np.arange(1000) % 3, 1.0, -1.0)[:, None]
     features = (LARGEST_FEATURE[dtype] * signs).astype(dtype)
-    done = splits.standardise(parts(features, features))
+    done = parts(features, features)
     np.testing.assert_allclose(done.test.features, plain_standardise(signs, signs), rtol=1e-5)
 
 
@@ -202,15 +208,14 @@ def test_the_largest_numbers_are_standardised_without_overflow(dtype):
 @settings(max_examples=60)
 def test_imputing_is_standardising_what_is_there(values, missing):
     train, test = np.where(missing, np.nan, values)[:8], np.where(missing, np.nan, values)[8:]
-    done = splits.standardise(parts(train, test))
+    done = parts(train, test)
     for column in range(3):
         there, seen = ~missing[:8, column], ~missing[8:, column]
         assert (done.train.features[~there, column] == 0).all()
         assert (done.test.features[~seen, column] == 0).all()
         if there.any():
             alone = parts(train[there, column, None], test[seen, column, None])
-            alone = splits.standardise(alone) if seen.any() else None
-            if alone is not None:
+            if seen.any():
                 got = done.test.features[seen, column]
                 np.testing.assert_allclose(got, alone.test.features[:, 0], rtol=1e-4, atol=1e-4)
         else:
@@ -218,9 +223,9 @@ def test_imputing_is_standardising_what_is_there(values, missing):
 
 
 def test_single_precision_has_moments_of_double(loaded):
-    raw = splits.split(loaded["digits"], seed=0)
-    single = splits.Split(*(part._replace(source=np.float32(part.source)) for part in raw))
-    done, exact = splits.standardise(single), splits.standardise(raw)
+    digits = loaded["digits"]
+    single = sources.from_arrays("single", digits.features, digits.labels, dtype=np.float32)
+    done, exact = (splits.split(dataset, seed=0) for dataset in (single, digits))
     chex.assert_trees_all_close(tuple(done.moments), tuple(exact.moments), atol=1e-5)
     np.testing.assert_allclose(done.test.features, exact.test.features, atol=1e-4)
     chex.assert_type([done.train.features], np.float32)

@@ -19,7 +19,7 @@ from experiments.engine.rebuild import rebuild_study
 from experiments.engine.records import Store
 from experiments.engine.results import read_frame, read_logits
 from experiments.shell.errors import UsageError
-from pgeom.data.splits import split, standardise
+from pgeom.data.splits import split
 from pgeom.losses import catalogue
 from pgeom.losses.own import generator_loss
 from pgeom.types import ClassStats
@@ -120,7 +120,7 @@ def test_a_measure_sees_the_forecast_of_each_run(studied):
     def largest(predict, forecast, test, key):
         return {"largest": jnp.mean(jnp.max(forecast(predict(test.features)), axis=1))}
 
-    parts = standardise(split(study.dataset, 0))
+    parts = split(study.dataset, 0)
     rng, losses = np.random.default_rng(0), (catalogue.LOSSES["brier"], BRIER)
     parameters = np.tile(study.model.initial(rng), (2, 1))
     stats = ClassStats(jnp.ones(2), jnp.zeros((2, 30)))

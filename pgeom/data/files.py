@@ -192,14 +192,17 @@ def encode_features(
     if same and not may_be_image:
         raise ValueError(f"{count(len(same), 'constant feature')}, to be left out: {listed(same)}")
     texts = [name for name in columns if blocks[name].dtype == bool]
+    numbers, others = gaps.index.difference(texts, sort=False), gaps.index.intersection(texts)
+    replaced = count(int(gaps[numbers].sum()), "missing number")
+    added = count(int(gaps[others].sum()), "missing value")
     notes = {
         "standardised by the training part: {}": [name for name in columns if name not in texts],
         "one-hot encoded {}": [f"{name} ({count(widths[name], 'value')})" for name in texts],
         "one feature for almost every example: {}; leave out what only identifies examples": [
             name for name in texts if widths[name] > max(len(columns) / 2, FEW_VALUES)
         ],
-        "missing numbers replaced by the mean of the training part, and other missing values made "
-        "a category of their own: {}": gaps.index,
+        f"{replaced} ({{}}) replaced by the mean of the training part": numbers,
+        f"{added} ({{}}) made a category of their own": others,
         "constant, and kept: {}": same,
     }
     said = [note.format(listed(names)) for note, names in notes.items() if len(names)]

@@ -117,8 +117,8 @@ def test_missing_numbers_stay_missing_and_missing_categories_are_one_more():
     assert notes == [
         "standardised by the training part: x, full, n",
         "one-hot encoded city (3 values), yes (3 values)",
-        "missing numbers replaced by the mean of the training part, and other missing values made "
-        "a category of their own: x, n, city, yes",
+        "2 missing numbers (x, n) replaced by the mean of the training part",
+        "2 missing values (city, yes) made a category of their own",
     ]
 
 

@@ -209,4 +209,4 @@ def _scores_and_sizes(F, logits, labels):
     values, slopes = jax.vmap(jax.value_and_grad(F))(p)
     size = jnp.abs(jax.vmap(F)(vertices)) + jnp.abs(values)
     size = size + jnp.sum(jnp.abs(slopes) * (p + vertices), axis=1)
-    return BregmanScore(F).score_labels_on_logits(logits, labels), size
+    return BregmanScore(F).values_on_logits(logits, labels), size

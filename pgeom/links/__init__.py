@@ -157,7 +157,7 @@ def _cross_entropy_forms(c: Parameter) -> tuple[Callable, Callable]:
 
     def for_labels(z, labels):
         factor = jnp.asarray(c, z.dtype)
-        return factor * score.score_labels_on_logits(z / factor, labels)
+        return factor * score.values_on_logits(z / factor, labels)
 
     def for_targets(z, eta):
         factor = jnp.asarray(c, z.dtype)

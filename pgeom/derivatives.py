@@ -20,6 +20,8 @@ from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from pgeom.types import Entries
+
 Tangent: TypeAlias = Any
 """An array, or what JAX passes for a tangent that is zero or that belongs to an integer."""
 
@@ -45,7 +47,7 @@ def derivative_of(function: jax.custom_jvp) -> Callable[[Callable], Callable]:
 
 def sum_of_slopes(
     out: Float[ArrayLike, "*shape"], *terms: tuple[Tangent | Sequence[Tangent], Callable | None]
-) -> Float[Array, "*shape"]:
+) -> Entries:
     """Σ rule(tangent) over the pairs `(tangent, rule)` whose tangent is not known to be zero.
 
     Args:

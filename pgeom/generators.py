@@ -30,14 +30,8 @@ from pgeom import checks, simplex
 from pgeom.derivatives import derivative_of
 from pgeom.functions import call
 from pgeom.simplex import log_softmax, rule_softmax, softmax, softmax_cross_entropy
-from pgeom.special import (
-    expm1,
-    log_cosh,
-    log_cosh_divergence_to,
-    power_divergence,
-    tempered_log,
-)
-from pgeom.types import Generator, Numbers, Point
+from pgeom.special import log_cosh, log_cosh_divergence_to, power_divergence, tempered_log
+from pgeom.types import Entries, Generator, Numbers, Point, Scalar
 
 Parameter: TypeAlias = Any
 """A number or an array; as a leaf of a pytree also a tracer, a shape or whatever JAX puts there."""
@@ -68,7 +62,7 @@ class ClosedGenerator(ABC):
     """A generator with closed forms, which composes: `F + G`, `c * F`."""
 
     @abstractmethod
-    def __call__(self, p: Point) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Scalar:
         """F(p)."""
 
     @property
@@ -97,10 +91,10 @@ class SeparableGenerator(ClosedGenerator):
     """A generator Σ_k f(p_k)."""
 
     @abstractmethod
-    def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    def terms(self, p: Entries) -> Entries:
         """f(p_k), entry by entry."""
 
-    def __call__(self, p: Point) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Scalar:
         return jnp.sum(self.terms(jnp.asarray(p)))
 
 
@@ -112,7 +106,7 @@ class Combination(ClosedGenerator):
     coefficients: tuple[Parameter, ...]
     generators: tuple[Any, ...]
 
-    def __call__(self, p: Point) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Scalar:
         point = jnp.asarray(p)
         return sum_over_parts(lambda F: F(point), self, point.dtype)
 
@@ -237,7 +231,7 @@ class Tsallis(SeparableGenerator):
 
     alpha: Parameter
 
-    def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    def terms(self, p: Entries) -> Entries:
         return _tsallis_term(p, jnp.asarray(self.alpha, p.dtype))
 
     @property
@@ -293,7 +287,7 @@ def tsallis(alpha: Numbers) -> Tsallis:
 class Shannon(SeparableGenerator):
     """F(p) = Σ p log p, the negative entropy; its score is −log p_y, cross-entropy."""
 
-    def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    def terms(self, p: Entries) -> Entries:
         return _entropy_term(p)
 
     @property
@@ -319,7 +313,7 @@ shannon = Shannon()
 class Spherical(ClosedGenerator):
     """F(p) = ‖p‖₂; its score is 1 − p_y/‖p‖₂, the spherical score."""
 
-    def __call__(self, p: Point) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Scalar:
         return jnp.sqrt(jnp.sum(p**2))
 
     @property
@@ -356,9 +350,22 @@ def _sine_divergence_rules(out, q, p, d):
     return lambda dot: jnp.sum((q / spherical(q) - p / norm) * dot), rule_of_p, None
 
 
+@jax.custom_jvp
 def _spherical_score(logits, label):
-    """1 − p_y/‖p‖, of which the square of the ratio is softmax(2z)_y."""
-    return -expm1(-0.5 * softmax_cross_entropy(2 * logits, label))
+    """1 − p_y/‖p‖, as Σ_{j≠y} u_j²/(1 + u_y) with u = p/‖p‖."""
+    powers = jnp.exp(logits - jnp.max(logits))
+    unit = powers / jnp.sqrt(jnp.sum(powers**2))
+    others = jnp.where(jnp.arange(len(unit)) == label, 0.0, unit**2)
+    return jnp.sum(others) / (1 + simplex.pick(unit, label))
+
+
+@derivative_of(_spherical_score)
+def _spherical_rules(out, logits, label):
+    # By hand because autodiff subtracts the slope of u_y from that of the others' mass, and rounds
+    # a small one away. As u_y² is softmax(2z)_y, the slope is that of cross-entropy times u_y.
+    u_y = jnp.exp(-0.5 * softmax_cross_entropy(2 * logits, label))
+    slope = u_y * simplex.residual(2 * logits, label, None)
+    return lambda dot: jnp.sum(slope * dot), None
 
 
 @jax.custom_jvp
@@ -389,7 +396,7 @@ spherical = Spherical()
 class SquaredNorm(SeparableGenerator):
     """F(p) = ‖p‖₂²; its score is ‖p − e_y‖₂², the Brier score, for any number of classes."""
 
-    def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    def terms(self, p: Entries) -> Entries:
         return p**2
 
     @property
@@ -408,7 +415,7 @@ class Separable(SeparableGenerator):
 
     function: Any
 
-    def terms(self, p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    def terms(self, p: Entries) -> Entries:
         return jnp.vectorize(partial(call, self.function))(p)
 
 
@@ -430,7 +437,7 @@ class Quadratic(ClosedGenerator):
 
     A: Parameter
 
-    def __call__(self, p: Point) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Scalar:
         return self._half_square(p - 1 / p.shape[-1])
 
     @property
@@ -505,7 +512,7 @@ class Hyperbolic(ClosedGenerator):
     b: Parameter
     scale: Parameter
 
-    def __call__(self, p: Point) -> Float[Array, ""]:
+    def __call__(self, p: Point) -> Scalar:
         F = self._like(p)
         ridges = F.a * F.rho**2 * log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
         return F.scale * (F.lam / 2 * jnp.sum((p - 1 / p.shape[-1]) ** 2) + jnp.sum(ridges))

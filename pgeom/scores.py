@@ -43,7 +43,7 @@ from pgeom.derivatives import derivative_of, pushforward
 from pgeom.functions import closure_converted, scalar_function
 from pgeom.generators import closed_forms, sum_over_parts
 from pgeom.simplex import centred, displacement, softmax
-from pgeom.types import Generator, Labels, Loss, Score, Vectors
+from pgeom.types import Generator, Labels, Loss, Rows, Score, Values, Vectors
 
 AGREEMENT = 8  # units of ε·size within which the definition and the integral are the same number
 NODES = {4: 6, 8: 12}  # of the quadrature, by the bytes per number
@@ -97,7 +97,7 @@ class BregmanScore:
 
     generator: Generator
 
-    def __call__(self, p: Vectors, labels: Labels) -> Float[Array, "*batch"]:
+    def __call__(self, p: Vectors, labels: Labels) -> Values:
         return self._lifted(checks.probabilities("p", p), labels)
 
     @cached_property
@@ -108,9 +108,7 @@ class BregmanScore:
         """What a pickle or a copy holds: not the compiled function, which cannot be pickled."""
         return {"generator": self.generator}
 
-    def values(
-        self, p: Float[Array, "n K"], target: Int[Array, " n"] | Float[Array, "n K"]
-    ) -> Float[Array, " n"]:
+    def values(self, p: Rows, target: Int[Array, " n"] | Rows) -> Float[Array, " n"]:
         """The score of each p."""
         soft = target.ndim == 2
         q = target if soft else jax.nn.one_hot(target, p.shape[1], dtype=p.dtype)
@@ -125,9 +123,7 @@ class BregmanScore:
         divergence = sum_over_parts(part_value, self.generator, p.dtype)
         return divergence + _jensen_gap(self.generator, q) if soft else divergence
 
-    def values_on_logits(
-        self, logits: Float[Array, "n K"], target: Int[Array, " n"] | Float[Array, "n K"]
-    ) -> Float[Array, " n"]:
+    def values_on_logits(self, logits: Rows, target: Int[Array, " n"] | Rows) -> Float[Array, " n"]:
         """The score of each softmax(z)."""
         soft = target.ndim == 2
 
@@ -289,7 +285,7 @@ def _vertex_values(F: Generator, K: int, dtype: DTypeLike) -> Array:
     return jax.lax.map(vertex_value, jnp.arange(K), batch_size=min(K, 64))
 
 
-def values_at(F: Generator, q: Float[Array, "n K"]) -> Float[Array, " n"]:
+def values_at(F: Generator, q: Rows) -> Float[Array, " n"]:
     """F at each row of q; where that is NaN, as for 0·log 0, F at a point just inside."""
     # some operations of a program take subnormal numbers for zeros
     subnormal = jnp.abs(q) < jnp.finfo(q.dtype).tiny
@@ -298,7 +294,7 @@ def values_at(F: Generator, q: Float[Array, "n K"]) -> Float[Array, " n"]:
     return jax.vmap(F)(jnp.where(undefined[:, None], _inside(q), q))
 
 
-def slopes(F: Generator, p: Float[Array, "n K"]) -> Float[Array, "n K"]:
+def slopes(F: Generator, p: Rows) -> Rows:
     """∇F at each row of p, or just inside where p is on the boundary."""
     return jax.vmap(jax.grad(F))(_inside(p))
 
@@ -306,9 +302,7 @@ def slopes(F: Generator, p: Float[Array, "n K"]) -> Float[Array, "n K"]:
 # any function ------------------------------------------------------------------------------------
 
 
-def any_divergence(
-    F: Generator, q: Float[Array, "n K"], p: Float[Array, "n K"], d: Float[Array, "n K"]
-) -> Float[Array, " n"]:
+def any_divergence(F: Generator, q: Rows, p: Rows, d: Rows) -> Float[Array, " n"]:
     """D_F(q, p) for a batch, which skips the integral if none of its examples needs it.
 
     Its derivative in p is −H(p)d, one Hessian-vector product; d has no derivative of its own.

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from pgeom import checks
 from pgeom.derivatives import derivative_of
 from pgeom.special import sigmoid, softplus
-from pgeom.types import Label
+from pgeom.types import Entries, Label, Row, Scalar
 
 LOWEST = 0.95  # a power as of `interior`: 1/p may then be multiplied by numbers up to a hundred
 
@@ -31,12 +31,12 @@ def vertex(label: Label, K: int, dtype: DTypeLike = jnp.float32) -> Float[Array,
     return (jnp.arange(K) == label).astype(dtype)
 
 
-def pick(values: Float[Array, " K"], label: Label) -> Float[Array, ""]:
+def pick(values: Row, label: Label) -> Scalar:
     """The entry of `values` at a label, by a select rather than a gather."""
     return jnp.sum(jnp.where(jnp.arange(values.shape[-1]) == label, values, 0.0))
 
 
-def argmax_mask(values: Float[Array, " K"]) -> Bool[Array, " K"]:
+def argmax_mask(values: Row) -> Bool[Array, " K"]:
     """A mask with one True, at the first of the largest values.
 
     Two plain reductions, because XLA's argmax on a CPU is several times slower to compile and run.
@@ -54,7 +54,7 @@ def tangent_basis(K: int) -> Float[np.ndarray, " {K} {K}-1"]:
     return helmert / np.linalg.norm(helmert, axis=0)
 
 
-def project(x: Float[Array, "*shape"], axis: int = -1) -> Float[Array, "*shape"]:
+def project(x: Entries, axis: int = -1) -> Entries:
     """The nearest point of the simplex to x: max(x − θ, 0) with the θ that makes it sum to one.
 
     The sum is convex in θ, so that Newton's method increases to it, in a few steps of O(K), where
@@ -90,7 +90,7 @@ def uniform(key: PRNGKeyArray, K: int, count: int) -> Float[Array, " {count} {K}
 # next to the boundary and to a vertex ------------------------------------------------------------
 
 
-def interior(p: Float[Array, "*shape"], power: float = 1.0) -> Float[Array, "*shape"]:
+def interior(p: Entries, power: float = 1.0) -> Entries:
     """`p`, with no entry below the smallest normal number raised to a power of at most one.
 
     Generators with a divergent gradient (Shannon, Tsallis α < 1) are not differentiable on the
@@ -102,25 +102,25 @@ def interior(p: Float[Array, "*shape"], power: float = 1.0) -> Float[Array, "*sh
     return p + jax.lax.stop_gradient(jnp.maximum(floor - p, 0))
 
 
-def log_entries(p: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+def log_entries(p: Entries) -> Entries:
     """log p, elementwise; −∞ where p is zero, with the derivative next to it."""
     return jnp.log(interior(p)) + jax.lax.stop_gradient(jnp.where(p > 0, 0.0, -jnp.inf))
 
 
-def move_dominant(p: Float[Array, " K"], moved: Float[Array, " K"]) -> Float[Array, " K"]:
+def move_dominant(p: Row, moved: Row) -> Row:
     """`moved`, but where p is close to one, minus the sum of the other entries."""
     others = jnp.where(p > 0.5, 0.0, moved)
     return jnp.where(p > 0.5, -jnp.sum(others), others)
 
 
-def gaps_to_dominant(p: Float[Array, " K"], values: Float[Array, " K"]) -> Float[Array, " K"]:
+def gaps_to_dominant(p: Row, values: Row) -> Row:
     """`values`, less that of the entry of p that is close to one, if there is one."""
     gaps = values - jnp.sum(jnp.where(p > 0.5, values, 0.0))
     return jnp.where(p > 0.5, 0.0, gaps)  # so that in reverse the entry is minus the sum of others
 
 
 @jax.custom_jvp
-def displacement(q: Float[Array, " K"], p: Float[Array, " K"]) -> Float[Array, " K"]:
+def displacement(q: Row, p: Row) -> Row:
     """q − p; where p is close to one, minus the sum of the other entries, as Σ(q − p) = 0.
 
     For the vertex q = e_y that is the mass of the competitors, Σ_{j≠y} p_j: 1 − p_y would have lost
@@ -138,7 +138,7 @@ displacement.defjvps(lambda dot, out, q, p: dot, lambda dot, out, q, p: -dot)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
-def softmax(logits: Float[Array, " K"], floored: bool = False) -> Float[Array, " K"]:
+def softmax(logits: Row, floored: bool = False) -> Row:
     """softmax(z), with derivatives that are accurate close to a vertex.
 
     Args:
@@ -185,7 +185,7 @@ def _change(p, scale, logits_dot):
 
 
 @jax.custom_jvp
-def log_softmax(logits: Float[Array, " K"]) -> Float[Array, " K"]:
+def log_softmax(logits: Row) -> Row:
     """log softmax(z), accurate close to a vertex, and so is its derivative."""
     below = logits - jnp.max(logits)
     return below - _log_sum_below(below)
@@ -224,9 +224,7 @@ def centred(logits: Float[Array, "*batch K"]) -> Float[Array, "*batch K"]:
 
 
 @jax.custom_jvp
-def log_odds_against(
-    logits: Float[Array, " K"], label: Label, offsets: Float[Array, " K"] | None = None
-) -> Float[Array, ""]:
+def log_odds_against(logits: Row, label: Label, offsets: Row | None = None) -> Scalar:
     """u = log(Σ_{j≠y} e^{z_j}) − z_y, the log-odds against the label.
 
     p_y = σ(−u), 1 − p_y = σ(u) and −log p_y = softplus(u), each accurate near p_y = 0 and p_y = 1
@@ -286,9 +284,7 @@ def _terms_of_others(logits, label, offsets):
 
 
 @jax.custom_jvp
-def softmax_cross_entropy(
-    logits: Float[Array, " K"], label: Label, offsets: Float[Array, " K"] | None = None
-) -> Float[Array, ""]:
+def softmax_cross_entropy(logits: Row, label: Label, offsets: Row | None = None) -> Scalar:
     """−log softmax(z + offsets)_y, without rounding p_y to zero or one."""
     return softplus(log_odds_against(logits, label, offsets))
 
@@ -296,23 +292,23 @@ def softmax_cross_entropy(
 @derivative_of(softmax_cross_entropy)
 def _cross_entropy_rules(out, logits, label, offsets):
     # By hand because in second derivatives the parts of p_y and of the shares of others cancel.
-    residual = _residual(logits, label, offsets)
+    slope = residual(logits, label, offsets)
 
     def rule(dot):
-        return jnp.sum(residual * dot)
+        return jnp.sum(slope * dot)
 
     return rule, None, rule
 
 
 @jax.custom_jvp
-def _residual(logits, label, offsets):
+def residual(logits, label, offsets):
     """p − e_y, with −(1 − p_y) as the sum of the others."""
     mine = jnp.arange(logits.shape[-1]) == label
     rest = sigmoid(log_odds_against(logits, label, offsets))
     return rest * jnp.where(mine, -1.0, _shares_of_others(logits, label, offsets))
 
 
-@derivative_of(_residual)
+@derivative_of(residual)
 def _residual_rules(out, logits, label, offsets):
     # By hand for the same reason as `softmax`.
     p = rule_softmax(logits if offsets is None else centred(logits) + offsets)
@@ -324,7 +320,7 @@ def _residual_rules(out, logits, label, offsets):
 
 
 @jax.custom_jvp
-def expected_cross_entropy(logits: Float[Array, " K"], eta: Float[Array, " K"]) -> Float[Array, ""]:
+def expected_cross_entropy(logits: Row, eta: Row) -> Scalar:
     """Σ_k η_k (−log softmax(z)_k) of any weights η ≥ 0, without rounding any p_k to zero or one.
 
     With m the largest logit it is Σ_k η_k (z_m − z_k) + log(1 + Σ_{j≠m} e^{z_j − z_m}): no term is

@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from pgeom.derivatives import derivative_of
-from pgeom.types import Number
+from pgeom.types import Entries, Number
 
 SMALL = 0.5  # |κ| below which the divergence of log cosh is computed by series
 LARGE = 40.0  # κ above which e^κ is avoided
@@ -27,7 +27,7 @@ NEAR = 0.5  # |1 − p/q| below which log(q/p) is computed from the difference
 
 
 @jax.custom_jvp
-def sigmoid(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+def sigmoid(u: Entries) -> Entries:
     """σ(u) = 1/(1 + e^{−u}), elementwise."""
     return jax.nn.sigmoid(u)
 
@@ -37,7 +37,7 @@ sigmoid.defjvps(lambda dot, out, u: out * sigmoid(-u) * dot)
 
 
 @jax.custom_jvp
-def softplus(u: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+def softplus(u: Entries) -> Entries:
     """log(1 + eᵘ), elementwise."""
     return jax.nn.softplus(u)
 
@@ -47,7 +47,7 @@ softplus.defjvps(lambda dot, out, u: sigmoid(u) * dot)
 
 
 @jax.custom_jvp
-def expm1(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+def expm1(x: Entries) -> Entries:
     """eˣ − 1."""
     return jnp.expm1(x)
 
@@ -56,7 +56,7 @@ def expm1(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 expm1.defjvps(lambda dot, out, x: jnp.exp(x) * dot)
 
 
-def expm1_ratio(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+def expm1_ratio(x: Entries) -> Entries:
     """(eˣ − 1)/x, smooth through 0."""
     small = jnp.abs(x) < 0.5
     series = jnp.ones_like(x)
@@ -66,7 +66,7 @@ def expm1_ratio(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return jnp.where(small, series, expm1(safe) / safe)
 
 
-def minus_log1p(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+def minus_log1p(x: Entries) -> Entries:
     """φ(x) = x − log(1 + x) for −0.2 < x < 0.33, by its series."""
     return x**2 * _polynomial(-x, [1 / k for k in range(2, _last(x, 14, 32) + 1)])
 
@@ -93,7 +93,7 @@ def _last(x, single: int, double: int) -> int:
 
 
 @jax.custom_jvp
-def log_cosh(v: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+def log_cosh(v: Entries) -> Entries:
     """log cosh v, elementwise, without overflow."""
     return jnp.logaddexp(v, -v) - math.log(2)
 
@@ -149,9 +149,7 @@ def log_cosh_divergence(
 
 
 @jax.custom_jvp
-def log_cosh_divergence_to(
-    m: Float[Array, "*shape"], h: Float[Array, "*shape"]
-) -> Float[Array, "*shape"]:
+def log_cosh_divergence_to(m: Entries, h: Entries) -> Entries:
     """The divergence from v = m − h to m, elementwise. Its slope in h is h sech² v."""
     return log_cosh_divergence(m - h, h)
 
@@ -170,11 +168,11 @@ def _log_cosh_divergence_to_rules(out, m, h):
 
 @jax.custom_jvp
 def power_divergence(
-    q: Float[Array, "*shape"],
-    d: Float[Array, "*shape"],
-    log_p: Float[Array, "*shape"],
+    q: Entries,
+    d: Entries,
+    log_p: Entries,
     alpha: ArrayLike,
-) -> Float[Array, "*shape"]:
+) -> Entries:
     """The Bregman divergence of the powers, x ↦ (x^α − x)/(α − 1), elementwise.
 
         D_α(q, p) = [q^α − p^α − α p^{α−1}(q − p)]/(α − 1)
@@ -285,7 +283,7 @@ def _capped(log_p, alpha):
 
 
 @jax.custom_jvp
-def tempered_log(x: Float[Array, "*shape"], t: Float[Array, "..."]) -> Float[Array, "*shape"]:
+def tempered_log(x: Entries, t: Float[Array, "..."]) -> Entries:
     """log_t(x) = (x^{1−t} − 1)/(1 − t) for x > 0, smooth in x and in t, through t = 1 too."""
     return _tempered_log(x, t)
 
@@ -308,7 +306,7 @@ def _tempered_log(x, t):
     return jnp.where(near_one, log_x * expm1_ratio(s * log_x), expm1(safe * log_x) / safe)
 
 
-def log_tempered_exp(x: Float[Array, "*shape"], t: Number) -> Float[Array, "*shape"]:
+def log_tempered_exp(x: Entries, t: Number) -> Entries:
     """log exp_t(x) = log1p((1 − t)x)/(1 − t), and −∞ outside the support: the inverse of log_t."""
     if t == 1:
         return x

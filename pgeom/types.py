@@ -31,6 +31,21 @@ Numbers: TypeAlias = ArrayLike | Sequence[Any]
 AnyArray: TypeAlias = Array | np.ndarray
 """An array of JAX, or one of NumPy that JAX will take."""
 
+Scalar: TypeAlias = Float[Array, ""]
+"""A number of JAX."""
+
+Row: TypeAlias = Float[Array, " K"]
+"""One number per class: logits, a point of the simplex, or a displacement."""
+
+Rows: TypeAlias = Float[Array, "n K"]
+"""A batch of rows."""
+
+Values: TypeAlias = Float[Array, "*batch"]
+"""One number per example."""
+
+Entries: TypeAlias = Float[Array, "*shape"]
+"""Numbers of any shape, of which a function takes one by one."""
+
 Point: TypeAlias = Float[AnyArray, " K"]
 """A point of the simplex."""
 
@@ -45,7 +60,7 @@ Label: TypeAlias = Integer[ArrayLike, ""]
 class Generator(Protocol):
     """`F(p[K]) -> scalar`, convex on the simplex."""
 
-    def __call__(self, p: Float[Array, " K"], /) -> Float[Array, ""]: ...
+    def __call__(self, p: Row, /) -> Scalar: ...
 
 
 Forecast: TypeAlias = Callable[[Float[Array, "*batch K"]], Float[Array, "*batch K"]]
@@ -59,14 +74,14 @@ class Score(Protocol):
     Labels are integers `[...]`, or soft targets `[..., K]` if the score accepts them.
     """
 
-    def __call__(self, p: Vectors, labels: Labels, /) -> Float[Array, "*batch"]: ...
+    def __call__(self, p: Vectors, labels: Labels, /) -> Values: ...
 
 
 @runtime_checkable
 class Loss(Protocol):
     """`loss(logits[..., K], labels) -> [...]`, one value per example; labels as for a score."""
 
-    def __call__(self, logits: Vectors, labels: Labels, /) -> Float[Array, "*batch"]: ...
+    def __call__(self, logits: Vectors, labels: Labels, /) -> Values: ...
 
 
 class ClassStats(NamedTuple):

@@ -513,38 +513,40 @@ class Hyperbolic(ClosedGenerator):
     scale: Parameter
 
     def __call__(self, p: Point) -> Scalar:
-        F = self._like(p)
-        ridges = F.a * F.rho**2 * log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
-        return F.scale * (F.lam / 2 * jnp.sum((p - 1 / p.shape[-1]) ** 2) + jnp.sum(ridges))
+        F = self._cast(p)
+        ridges = log_cosh((jnp.dot(F.w, p) - F.b) / F.rho)
+        return F._total(jnp.sum((p - 1 / p.shape[-1]) ** 2), ridges)
 
     @property
     def closed_forms(self) -> ClosedForms:
         """Sums of the divergences of the parts; at a vertex, w·q is a column of w."""
         return ClosedForms(
-            divergence=lambda q, p, d: self._divergence(jnp.dot(self._like(d).w, q), d),
-            vertex_divergence=lambda label, p, d: self._divergence(self._like(d).w[:, label], d),
+            divergence=lambda q, p, d: self._divergence(jnp.dot(self._cast(d).w, q), d),
+            vertex_divergence=lambda label, p, d: self._divergence(self._cast(d).w[:, label], d),
             vertex_values=self._vertex_values,
         )
 
     def _divergence(self, w_q, d):
         """From w·q `[R]` and d `[K]`."""
-        F = self._like(d)
+        F = self._cast(d)
         m, h = (w_q - F.b) / F.rho, jnp.dot(F.w, d) / F.rho
-        ridges = F.a * F.rho**2 * log_cosh_divergence_to(m, h)
-        return F.scale * (F.lam / 2 * jnp.sum(d**2) + jnp.sum(ridges))
+        return F._total(jnp.sum(d**2), log_cosh_divergence_to(m, h))
 
     def _vertex_values(self, K, dtype):
-        F = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), self)
-        ridges = log_cosh((F.w - F.b[:, None]) / F.rho[:, None])
-        return F.scale * (F.lam / 2 * (1 - 1 / K) + jnp.dot(F.a * F.rho**2, ridges))
+        F = self._cast(jnp.empty(K, dtype))
+        return jax.vmap(lambda w: F._total(1 - 1 / K, log_cosh((w - F.b) / F.rho)))(F.w.T)
 
-    def rescaled(self, factor: ArrayLike) -> "Hyperbolic":
-        return replace(self, scale=self.scale * factor)
+    def _total(self, square, ridges):
+        """s[ λ/2 square + Σ_r a_r ρ_r² ridges_r ]"""
+        return self.scale * (self.lam / 2 * square + jnp.sum(self.a * self.rho**2 * ridges))
 
-    def _like(self, p: Point) -> "Hyperbolic":
+    def _cast(self, p: Point) -> "Hyperbolic":
         """The same generator in the dtype of p, after checking the number of classes."""
         checks.check_same_classes("w", self.w.shape[-1], p.shape[-1])
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, p.dtype), self)
+
+    def rescaled(self, factor: ArrayLike) -> "Hyperbolic":
+        return replace(self, scale=self.scale * factor)
 
 
 def hyperbolic(
@@ -569,23 +571,17 @@ def hyperbolic(
     w = checks.real(w)
     if w.ndim != 2 or w.shape[1] < 2:
         raise ValueError(f"w must have shape [R, K] with K >= 2, got {w.shape}")
-    ridges = {
-        name: jnp.asarray(value, w.dtype) for name, value in [("a", a), ("rho", rho), ("b", b)]
-    }
-    for name, value in ridges.items():
-        if value.shape not in ((), w.shape[:1]):
-            raise ValueError(
-                f"{name} must be a scalar or have shape {w.shape[:1]}, got {value.shape}"
-            )
-    checks.check_scalar("lam", lam)
-    checks.check_scalar("scale", scale)
-    checks.check_positive("lam", lam)
+    for name, value in {"lam": lam, "scale": scale}.items():
+        checks.check_scalar(name, value)
+        checks.check_positive(name, value)
+    for name, value in {"a": a, "rho": rho, "b": b}.items():
+        if (shape := np.shape(value)) not in ((), w.shape[:1]):
+            raise ValueError(f"{name} must be a scalar or have shape {w.shape[:1]}, got {shape}")
     checks.check_nonnegative("a", a)
     checks.check_positive("rho", rho)
-    checks.check_positive("scale", scale)
     if (known := checks.concrete(w)) is not None:
         norms = np.linalg.norm(known, axis=1)
         checks.require(norms <= 1 + 1e-6, "w", "of row norms at most 1", norms)
-    ridges = {name: jnp.broadcast_to(value, w.shape[:1]) for name, value in ridges.items()}
-    lam, scale = jnp.asarray(lam, w.dtype), jnp.asarray(scale, w.dtype)
-    return Hyperbolic(lam=lam, w=w, scale=scale, **ridges)
+    lam, scale = (jnp.asarray(value, w.dtype) for value in (lam, scale))
+    a, rho, b = (jnp.broadcast_to(jnp.asarray(x, w.dtype), w.shape[:1]) for x in (a, rho, b))
+    return Hyperbolic(lam, a, rho, w, b, scale)

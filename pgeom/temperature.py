@@ -19,11 +19,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 # Bounds of log T once the mean range of the logits is 1. Colder than the first, every softmax is
 # one-hot; hotter than the second, float32 cannot tell the slope of the NLL from its value at T = ∞.
-_COLDEST, _HOTTEST = -16.0, 12.0
+COLDEST, HOTTEST = -16.0, 12.0
 
 
 class Temperature(NamedTuple):
@@ -38,11 +39,12 @@ class Temperature(NamedTuple):
     at_bound: Bool[Array, "*runs"]
 
 
+@partial(jax.jit, inline=True)  # or the loop would be compiled at every call
 def fit_temperature(
     logits: Float[Array, "*runs n K"],
     labels: Int[Array, "*runs n"],
     *,
-    prior: float = 1.0,
+    prior: ArrayLike = 1.0,
     weights: Float[Array, "*runs n"] | None = None,
 ) -> Temperature:
     """argmin_T −Σ_i w_i log softmax(z_i / T)_{y_i} − prior · (1/K) Σ_k log softmax(m e_1 / T)_k
@@ -62,70 +64,46 @@ def fit_temperature(
     Returns:
       The `Temperature`: 1 where the logits of every example are equal, NaN where one is not finite.
     """
+    prior = jnp.asarray(prior, logits.dtype)
     weights = jnp.ones_like(logits[..., 0]) if weights is None else weights
     ranges = jnp.max(logits, axis=-1) - jnp.min(logits, axis=-1)
     spread = jnp.mean(ranges, axis=-1)
     unit = jnp.where(spread > 0, spread, 1.0)
     typical = jnp.nanmedian(jnp.where((ranges > 0) & (weights > 0), ranges, jnp.nan), axis=-1)
     chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)
-    problem = _Problem(
-        gaps=(logits - chosen) / unit[..., None, None],
-        weights=weights,
-        margin=typical / unit,
-        prior=jnp.asarray(prior, logits.dtype),
-    )
-    log_t, at_bound = _bisect(problem)
-    temperature = jnp.where(spread > 0, unit * jnp.exp(log_t), 1.0)
-    finite = jnp.isfinite(spread)
-    return Temperature(
-        jnp.where(finite, temperature, jnp.nan),
-        at_bound & finite & (spread > 0),
-    )
+    gaps = (logits - chosen) / unit[..., None, None]  # z_k − z_y
+    margin, K = typical / unit, logits.shape[-1]  # m
 
+    def slope(log_t):
+        """The derivative of the objective in b = 1/T.
 
-class _Problem(NamedTuple):
-    """What the slope depends on, in units of the mean range of the logits."""
+        Σ_i w_i Σ_k softmax(b z_i)_k (z_ik − z_iy) + prior · m (softmax(b m e_1)_1 − 1/K)
 
-    gaps: Float[Array, "*runs n K"]  # z_k − z_y
-    weights: Float[Array, "*runs n"]
-    margin: Float[Array, "*runs"]  # m, of the pseudo-example
-    prior: Float[Array, ""]
-
-
-def _slope(problem: _Problem, log_t: Float[Array, "*runs"]) -> Float[Array, "*runs"]:
-    """The derivative of the objective in b = 1/T.
-
-    Σ_i w_i Σ_k softmax(b z_i)_k (z_ik − z_iy) + prior · m (softmax(b m e_1)_1 − 1/K)
-
-    Written out, because its sign must be exact: where every label has the largest logit, each term
-    of the data is ≤ 0 even when it underflows, while autodiff would subtract two rounded means.
-    """
-    gaps, weights, margin, prior = problem
-    K, b = gaps.shape[-1], jnp.exp(-log_t)
-    p = jax.nn.softmax(gaps * b[..., None, None], axis=-1)
-    data = jnp.sum(weights * jnp.sum(p * gaps, axis=-1), axis=-1)
-    other = jnp.exp(-b * margin)
-    pull = margin * (1 - 1 / K) * (1 - other) / (1 + (K - 1) * other)
-    # Without a prior nothing is added, not even the NaN of a margin that does not exist.
-    return data + jnp.where(prior > 0, prior * pull, 0.0)
-
-
-@partial(jax.jit, inline=True)  # or the loop would be compiled at every call
-def _bisect(problem: _Problem) -> tuple[Float[Array, "*runs"], Bool[Array, "*runs"]]:
-    """The root in log T of the slope, which falls as T grows, and whether it is a bound instead."""
-    like = problem.margin
-    coldest, hottest = jnp.full_like(like, _COLDEST), jnp.full_like(like, _HOTTEST)
-    separated = _slope(problem, coldest) <= 0
-    uninformative = _slope(problem, hottest) >= 0
+        Written out, because its sign must be exact: where every label has the largest logit, each
+        term of the data is ≤ 0 even when it underflows, while autodiff would subtract two rounded
+        means.
+        """
+        b = jnp.exp(-log_t)
+        p = jax.nn.softmax(gaps * b[..., None, None], axis=-1)
+        data = jnp.sum(weights * jnp.sum(p * gaps, axis=-1), axis=-1)
+        other = jnp.exp(-b * margin)
+        pull = margin * (1 - 1 / K) * (1 - other) / (1 + (K - 1) * other)
+        # Without a prior nothing is added, not even the NaN of a margin that does not exist.
+        return data + jnp.where(prior > 0, prior * pull, 0.0)
 
     def halve(_, bracket):
         cold, hot = bracket
         middle = (cold + hot) / 2
-        too_cold = _slope(problem, middle) > 0
+        too_cold = slope(middle) > 0  # it falls as T grows
         return jnp.where(too_cold, middle, cold), jnp.where(too_cold, hot, middle)
 
+    coldest, hottest = jnp.full_like(margin, COLDEST), jnp.full_like(margin, HOTTEST)
+    separated, uninformative = slope(coldest) <= 0, slope(hottest) >= 0
     # The bracket is less than 2⁵ wide: this many halvings exhaust the mantissa.
-    steps = int(jnp.finfo(like.dtype).nmant) + 5
+    steps = int(jnp.finfo(margin.dtype).nmant) + 5
     cold, hot = jax.lax.fori_loop(0, steps, halve, (coldest, hottest))
     log_t = jnp.where(separated, coldest, jnp.where(uninformative, hottest, (cold + hot) / 2))
-    return log_t, separated | uninformative
+    temperature = jnp.where(spread > 0, unit * jnp.exp(log_t), 1.0)
+    finite = jnp.isfinite(spread)
+    at_bound = (separated | uninformative) & finite & (spread > 0)
+    return Temperature(jnp.where(finite, temperature, jnp.nan), at_bound)

@@ -29,7 +29,13 @@ from jaxtyping import Array, Float
 from pgeom import checks, simplex
 from pgeom.derivatives import derivative_of
 from pgeom.functions import call
-from pgeom.simplex import log_softmax, rule_softmax, softmax, softmax_cross_entropy
+from pgeom.simplex import (
+    log_softmax,
+    rule_log_softmax,
+    rule_softmax,
+    softmax,
+    softmax_cross_entropy,
+)
 from pgeom.special import log_cosh, log_cosh_divergence_to, power_divergence, tempered_log
 from pgeom.types import Entries, Generator, Numbers, Point, Scalar
 
@@ -379,7 +385,7 @@ def _sine_divergence_on_logits_rules(out, q, logits):
     # By hand because H(p)p = 0, so that the slope is −p_k (H(p)q)_k = r_k Σ_j c_j − c_k with
     # r = softmax(2z), the shares p_k²/‖p‖², and c = q√r; by the chain rule, a small p_k would
     # multiply the rounding of far larger numbers.
-    half = jnp.exp(0.5 * log_softmax(2 * logits))
+    half = jnp.exp(0.5 * rule_log_softmax(2 * logits))
 
     def rule_of_logits(dot):
         r, cosines = rule_softmax(2 * logits), q * half

@@ -112,7 +112,7 @@ class BregmanScore:
         """The score of each p."""
         soft = target.ndim == 2
         q = target if soft else jax.nn.one_hot(target, p.shape[1], dtype=p.dtype)
-        d = jax.vmap(displacement)(q, p)
+        d = jax.vmap(displacement)(q, p, p if soft else q)
 
         def part_value(F):
             form = closed_forms(F).vertex_divergence
@@ -359,14 +359,16 @@ def _value(F: Generator, q, p, d):
     if not isinstance(n, int) or n <= chunk:  # of a batch exported without a size nothing is known
         return _careful_value(F, q, p, d)
 
-    def chunk_values(indices):
-        some = q[indices], p[indices], d[indices]
+    def chunk_values(start):
+        some = [jax.lax.dynamic_slice_in_dim(x, start, chunk) for x in (q, p, d)]
         definition, size = _definition(F, *some, *map(jax.vmap(F), some[:2]))
         exact = definition >= size / EXACT_ENOUGH[p.dtype.itemsize]
         return jax.lax.cond(jnp.all(exact), lambda: definition, lambda: _careful_value(F, *some))
 
-    chunks = jnp.arange(-(-n // chunk) * chunk).reshape(-1, chunk)
-    return jax.lax.map(chunk_values, jnp.minimum(chunks, n - 1)).reshape(-1)[:n]
+    starts = jnp.arange(0, n, chunk)
+    values = jax.lax.map(chunk_values, jnp.minimum(starts, n - chunk))
+    # the last chunk begins where it is whole, among examples that are in the one before it
+    return jnp.concatenate([values[:-1].reshape(-1), values[-1, len(starts) * chunk - n :]])
 
 
 def _careful_value(F: Generator, q, p, d):
@@ -444,10 +446,9 @@ def _first_products(F: Generator, p, d):
     computed slightly inside the simplex and extrapolated to p like 1/p_j, which keeps p_j(Hd)_j.
     """
     lowest, most = _products(F, _inside(p), d), jnp.finfo(p.dtype).max / 16
-    overflows = ~jnp.isfinite(lowest)
-    x, ratio = _retreat(p, overflows, 0.5)
+    inside = _products(F, _inside(p, 0.5), d) * _ratio(p, 0.5)
     # with room for what multiplies it
-    return jnp.clip(jnp.where(overflows, _products(F, x, d) * ratio, lowest), -most, most)
+    return jnp.clip(jnp.where(jnp.isfinite(lowest), lowest, inside), -most, most)
 
 
 def _linear_products(F: Generator, p, d, products, d_dot):
@@ -476,9 +477,13 @@ def _second_products(F: Generator, p, d, products, p_dot):
 
 def _retreat(p, overflows, power: float):
     """Points where autodiff does not overflow, and how much larger than those of p entries are."""
-    ratio = simplex.interior(p, power) / simplex.interior(p, simplex.LOWEST)
     x = jnp.where(overflows, _inside(p, power), _inside(p))
-    return x, jnp.where(overflows, ratio, 1.0)
+    return x, jnp.where(overflows, _ratio(p, power), 1.0)
+
+
+def _ratio(p, power: float):
+    """How much larger entries further inside the simplex are than those of p."""
+    return simplex.interior(p, power) / simplex.interior(p, simplex.LOWEST)
 
 
 def _growth(overflows, ratio, products, there):

@@ -120,18 +120,22 @@ def gaps_to_dominant(p: Row, values: Row) -> Row:
 
 
 @jax.custom_jvp
-def displacement(q: Row, p: Row) -> Row:
-    """q − p; where p is close to one, minus the sum of the other entries, as Σ(q − p) = 0.
+def displacement(q: Row, p: Row, near: Row | None = None) -> Row:
+    """q − p; in an entry that is close to one, minus the sum of the others, as Σ(q − p) = 0.
 
     For the vertex q = e_y that is the mass of the competitors, Σ_{j≠y} p_j: 1 − p_y would have lost
     it to rounding.
+
+    Args:
+      q, p: points of the simplex.
+      near: the one of them that is looked at, p by default.
     """
-    return move_dominant(p, q - p)
+    return move_dominant(p if near is None else near, q - p)
 
 
 # By hand because autodiff adds the slope of that entry to those of all others, and rounds theirs
 # away. Along the simplex d moves as q − p does.
-displacement.defjvps(lambda dot, out, q, p: dot, lambda dot, out, q, p: -dot)
+displacement.defjvps(lambda dot, out, *points: dot, lambda dot, out, *points: -dot, None)
 
 
 # softmax -----------------------------------------------------------------------------------------
@@ -187,21 +191,30 @@ def _change(p, scale, logits_dot):
 @jax.custom_jvp
 def log_softmax(logits: Row) -> Row:
     """log softmax(z), accurate close to a vertex, and so is its derivative."""
+    return rule_log_softmax(logits)
+
+
+@jax.custom_jvp
+def rule_log_softmax(logits):
+    """log softmax(z), for use in rules of first derivatives, such as its own."""
     below = logits - jnp.max(logits)
     return below - _log_sum_below(below)
 
 
-def _log_softmax_slope(dot, out, logits):
-    # By hand for the same reasons as `rule_softmax`.
+def _log_change(logits, logits_dot):
+    """The change of log softmax(z)."""
     p = rule_softmax(logits)
-    gaps = gaps_to_dominant(p, dot)
-    slope = jnp.where(logits > -jnp.inf, gaps - jnp.sum(p * gaps), 0.0)
+    slope = jnp.where(logits > -jnp.inf, logits_dot - jnp.sum(p * logits_dot), 0.0)
     dominant = p > 0.5
     moved = move_dominant(p, p * slope) / jnp.where(dominant, p, 1.0)
     return jnp.where(dominant, moved, slope)
 
 
-log_softmax.defjvps(_log_softmax_slope)
+# By hand for the same reasons as `softmax` and `rule_softmax`.
+log_softmax.defjvps(lambda dot, out, logits: _log_change(logits, dot))
+rule_log_softmax.defjvps(
+    lambda dot, out, logits: _log_change(logits, gaps_to_dominant(rule_softmax(logits), dot))
+)
 
 
 def _log_sum_below(below):

@@ -150,7 +150,7 @@ def reference(F: Generator, z: jax.Array) -> tuple[jax.Array, jax.Array]:
     left, weights = ((1 - nodes) / 2) ** 2, weights * ((1 - nodes) / 2) ** 3  # graded to the vertex
     p = jax.nn.softmax(z)
     target = simplex.vertex(0, p.shape[0], p.dtype)
-    d = simplex.displacement(target, p)
+    d = simplex.displacement(target, p, target)
 
     def push(x):
         return jax.jvp(jax.grad(F), (x,), (d,))[1]

@@ -77,7 +77,7 @@ def _sizes_on_logits(F: Generator, logits, M: float):
     """The sizes of the loss of label 0 and of its gradient, Σ_j p_j(|(H(p)d)_j| + M|d_j|)."""
     p = jax.nn.softmax(logits)
     vertices = jnp.broadcast_to(simplex.vertex(0, p.shape[1], p.dtype), p.shape)
-    d = jax.vmap(simplex.displacement)(vertices, p)
+    d = jax.vmap(simplex.displacement)(vertices, p, vertices)
     products = jax.vmap(lambda p, d: jax.jvp(jax.grad(F), (p,), (d,))[1])(p, d)
     curvature = M if np.isfinite(M) else 0.0
     return sizes(F, vertices, p), jnp.sum(p * (jnp.abs(products) + curvature * jnp.abs(d)), axis=1)

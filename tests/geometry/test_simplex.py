@@ -12,7 +12,7 @@ def test_vertices_and_displacements_are_exact_next_to_a_vertex():
     p = jnp.array([1.0, 3e-9, 1e-9])  # 1 − p_y has rounded to zero
     e_y = simplex.vertex(0, 3)
     assert e_y.tolist() == [1, 0, 0]
-    d = simplex.displacement(e_y, p)
+    d = simplex.displacement(e_y, p, e_y)
     np.testing.assert_allclose(d, np.array([4e-9, -3e-9, -1e-9]), rtol=1e-6)
 
 

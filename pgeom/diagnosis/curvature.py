@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from pgeom import checks, simplex
 from pgeom.diagnosis.envelopes import Envelope
 from pgeom.diagnosis.search import find
-from pgeom.functions import scalar_function
+from pgeom.functions import scalar_function, trace
 from pgeom.generators import ClosedGenerator, Combination, Hyperbolic, Quadratic, parts, rescale
 from pgeom.types import Generator, Vectors
 
@@ -32,7 +32,12 @@ VERTICES = 32  # at most, of those that curvature is averaged over
 
 def hessian(F: Generator) -> Callable[[Vectors], Float[Array, "..."]]:
     """`H(p[..., K]) -> [..., K, K]`, the Hessian of F."""
-    lifted = jnp.vectorize(jax.hessian(scalar_function(F)), signature="(k)->(k,k)")
+
+    def matrix(p):
+        trace(F, p)  # refuses an index out of range
+        return jax.hessian(scalar_function(F))(p)
+
+    lifted = jnp.vectorize(matrix, signature="(k)->(k,k)")
     return lambda p: lifted(checks.vectors("p", p))
 
 
@@ -57,8 +62,8 @@ def mean_curvature(F: Generator, K: int, *, key: PRNGKeyArray) -> Float[Array, "
 
     It estimates the mean over the simplex where that is finite; that of −Σ√p is infinite.
     """
-    points = simplex.interior(simplex.uniform(key, K, DRAWS))
-    return jnp.mean(jax.lax.map(lambda p: jnp.trace(jax.hessian(F)(p)), points, batch_size=64)) / K
+    points, H = simplex.interior(simplex.uniform(key, K, DRAWS)), hessian(F)
+    return jnp.mean(jax.lax.map(lambda p: jnp.trace(H(p)), points, batch_size=64)) / K
 
 
 @mean_curvature.register

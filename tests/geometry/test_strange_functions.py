@@ -25,6 +25,8 @@ DOORS = {
     "link": lambda F: pgeom.canonical_link(F)(P),
     "inverse link": lambda F: pgeom.inverse_link(F)(P),
     "Fenchel-Young loss": lambda F: pgeom.fenchel_young(F)(P, Y),
+    "Hessian": lambda F: pgeom.curvature.hessian(F)(P),
+    "curvature": lambda F: pgeom.curvature.mean_curvature(F, 2, key=jax.random.key(0)),
     "command line": lambda F: require_generator(F, 2, "F"),
 }
 
@@ -164,6 +166,13 @@ def test_what_jax_cannot_trace_is_told_to_use_jax_numpy(name):
     assert "use jax.numpy" in text and "\n" not in text
     assert "of test_strange_functions.py)" in text
     assert error.value.__suppress_context__
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_so_at_every_door(door):
+    with pytest.raises((TypeError, ValueError), match=r"use jax\.numpy") as error:
+        DOORS[door](lambda p: np.sum(np.square(p)))
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", UNTRACEABLE_PARTS)

@@ -20,7 +20,6 @@ ORDER = (
     "pgeom.derivatives",
     "pgeom.special",
     "pgeom.simplex",
-    "pgeom.temperature",
     "pgeom.generators",
     "pgeom.scores",
     "pgeom.links",
@@ -54,6 +53,7 @@ ROOMS = {  # a room or a file of one, and what of the project it may import besi
     **{room.replace(".", "/") + suffix: before(room) for room in ORDER for suffix in ("", ".py")},
     "pgeom/data": {"pgeom.messages"},
     "pgeom/evaluation": MATHEMATICS,
+    "pgeom/training": before("pgeom.training") | {"pgeom.evaluation"},  # to stop early by metrics
     "experiments/shell": {"pgeom.messages"},
     "experiments/engine": {"pgeom", SHELL},
     "experiments/tables": READING,

@@ -27,41 +27,109 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from pgeom import checks, temperature as nll_minimum
+from pgeom import checks
 from pgeom.evaluation.metrics import align, align_probabilities, top_label
-from pgeom.temperature import Temperature
 from pgeom.types import AnyArray, Forecast, Numbers
 
 __all__ = ["ReliabilityCurve", "Temperature", "fit_temperature", "reliability_curve", "rescale"]
 
 
-def fit_temperature(logits: Numbers, labels: Numbers, *, prior: float = 0.0) -> Temperature:
+# Bounds of log T once the mean range of the logits is 1. Colder than the first, every softmax is
+# one-hot; hotter than the second, float32 cannot tell the slope of the NLL from its value at T = ∞.
+COLDEST, HOTTEST = -16.0, 12.0
+
+
+class Temperature(NamedTuple):
+    """A fitted temperature.
+
+    Attributes:
+      temperature: `[...]`.
+      at_bound: whether it is a bound of the search rather than a minimum, `[...]`.
+    """
+
+    temperature: Float[Array, "*runs"]
+    at_bound: Bool[Array, "*runs"]
+
+
+def fit_temperature(
+    logits: Numbers, labels: Numbers, *, prior: float = 0.0, weights: Numbers | None = None
+) -> Temperature:
     """The temperature that minimises the NLL of scaled logits, if asked for with a prior.
 
-    argmin_T −Σ_i log softmax(z_i / T)_{y_i} − prior · (1/K) Σ_k log softmax(m e_1 / T)_k
+    argmin_T −Σ_i w_i log softmax(z_i / T)_{y_i} − prior · (1/K) Σ_k log softmax(m e_1 / T)_k
 
-    The pseudo-example has every label with a share of 1/K, and the logits (m, 0, …, 0), m being the
-    median range of the logits of an example: the usual mixture of n/(n+1) of the data and 1/(n+1)
-    of the uniform forecast. In 1/T the objective is convex.
+    The pseudo-example has every label with a share of 1/K, and the logits m e_1 = (m, 0, …, 0), m
+    being the median range of the logits of an example. It is the usual mixture of n/(n+1) of the
+    data and 1/(n+1) of the uniform forecast: if all examples have the range m and `right` of them
+    are right, the forecast is (right + 1/K)/(n + 1). Mixing the forecasts instead of the data would
+    leave a problem with several minima.
 
-    Logits that are equal within every example have no best temperature: 1 is returned. Logits that
-    are not finite, such as those of a diverged run, give NaN.
+    In 1/T the objective is convex, so its derivative changes sign at most once and bisection cannot
+    stop early, as line searches do.
 
     Args:
       logits: those of the validation set, `[..., n, K]`.
       labels: integers, `[..., n]`.
       prior: how many examples the pseudo-example counts for; 0 is the plain fit, which asks for
         T = 0 where every label has the largest logit.
+      weights: how many examples each one counts for, `[..., n]`; one by default.
 
     Returns:
-      The `Temperature`, one per leading index.
+      The `Temperature`, one per leading index: 1 where the logits of every example are equal, which
+      have no best one, and NaN where one is not finite, as in a diverged run.
     """
     checks.check_nonnegative("prior", prior)
     scores, labels, dtype = align(logits, labels)
-    fit = nll_minimum.fit_temperature(scores, labels, prior=prior)
+    weights = jnp.ones_like(scores[..., 0]) if weights is None else jnp.asarray(weights)
+    fit = _minimise_nll(scores, labels, jnp.asarray(prior, scores.dtype), weights)
     return fit._replace(temperature=fit.temperature.astype(dtype))
+
+
+@partial(jax.jit, inline=True)  # or the loop would be compiled at every call
+def _minimise_nll(logits, labels, prior, weights) -> Temperature:
+    ranges = jnp.max(logits, axis=-1) - jnp.min(logits, axis=-1)
+    spread = jnp.mean(ranges, axis=-1)
+    unit = jnp.where(spread > 0, spread, 1.0)
+    typical = jnp.nanmedian(jnp.where((ranges > 0) & (weights > 0), ranges, jnp.nan), axis=-1)
+    chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)
+    gaps = (logits - chosen) / unit[..., None, None]  # z_k − z_y
+    margin, K = typical / unit, logits.shape[-1]  # m
+
+    def slope(log_t):
+        """The derivative of the objective in b = 1/T.
+
+        Σ_i w_i Σ_k softmax(b z_i)_k (z_ik − z_iy) + prior · m (softmax(b m e_1)_1 − 1/K)
+
+        Written out, because its sign must be exact: where every label has the largest logit, each
+        term of the data is ≤ 0 even when it underflows, while autodiff would subtract two rounded
+        means.
+        """
+        b = jnp.exp(-log_t)
+        p = jax.nn.softmax(gaps * b[..., None, None], axis=-1)
+        data = jnp.sum(weights * jnp.sum(p * gaps, axis=-1), axis=-1)
+        other = jnp.exp(-b * margin)
+        pull = margin * (1 - 1 / K) * (1 - other) / (1 + (K - 1) * other)
+        # Without a prior nothing is added, not even the NaN of a margin that does not exist.
+        return data + jnp.where(prior > 0, prior * pull, 0.0)
+
+    def halve(_, bracket):
+        cold, hot = bracket
+        middle = (cold + hot) / 2
+        too_cold = slope(middle) > 0  # it falls as T grows
+        return jnp.where(too_cold, middle, cold), jnp.where(too_cold, hot, middle)
+
+    coldest, hottest = jnp.full_like(margin, COLDEST), jnp.full_like(margin, HOTTEST)
+    separated, uninformative = slope(coldest) <= 0, slope(hottest) >= 0
+    # The bracket is less than 2⁵ wide: this many halvings exhaust the mantissa.
+    steps = int(jnp.finfo(margin.dtype).nmant) + 5
+    cold, hot = jax.lax.fori_loop(0, steps, halve, (coldest, hottest))
+    log_t = jnp.where(separated, coldest, jnp.where(uninformative, hottest, (cold + hot) / 2))
+    temperature = jnp.where(spread > 0, unit * jnp.exp(log_t), 1.0)
+    finite = jnp.isfinite(spread)
+    at_bound = (separated | uninformative) & finite & (spread > 0)
+    return Temperature(jnp.where(finite, temperature, jnp.nan), at_bound)
 
 
 def rescale(

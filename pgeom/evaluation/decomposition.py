@@ -30,10 +30,9 @@ from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Float
 
 from pgeom import checks
-from pgeom.evaluation.calibration import isotonic
+from pgeom.evaluation.calibration import fit_temperature, isotonic
 from pgeom.evaluation.metrics import align_probabilities
 from pgeom.scores import bregman_score
-from pgeom.temperature import fit_temperature
 from pgeom.types import Generator, Numbers
 
 
@@ -164,7 +163,7 @@ def _by_class(p, outcomes, w):
 def _by_temperature(p, outcomes, w):
     """softmax(log p / T), where a probability of zero counts as the smallest number above it."""
     logits = jnp.log(jnp.maximum(p, jnp.finfo(p.dtype).tiny))
-    fit = fit_temperature(logits, jnp.argmax(outcomes, axis=-1), weights=w)
+    fit = fit_temperature(logits, jnp.argmax(outcomes, axis=-1), prior=1.0, weights=w)
     return jax.nn.softmax(logits / fit.temperature[:, None, None], axis=-1)
 
 

@@ -37,8 +37,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from pgeom.evaluation.calibration import fit_temperature
 from pgeom.losses.likelihood import cross_entropy
-from pgeom.temperature import fit_temperature
 from pgeom.training.settings import Rule, StopOn
 from pgeom.types import AnyArray
 
@@ -57,7 +57,7 @@ def _calibrated_nll(validation: Validation) -> Float[Array, ""]:
     logits, labels, weights, _, _ = validation
     labels = jnp.asarray(labels)
     weights = None if weights is None else jnp.asarray(weights)
-    fit = fit_temperature(logits, labels, weights=weights)
+    fit = fit_temperature(logits, labels, prior=1.0, weights=weights)
     return jnp.average(cross_entropy(logits / fit.temperature, labels), weights=weights)
 
 

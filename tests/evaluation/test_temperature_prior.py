@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom import temperature
 from pgeom.evaluation import calibration, metrics
 from tests.evaluation.test_calibration import draw, fit_temperature, fit_with_prior, reference_log_t
 
@@ -75,11 +74,9 @@ def test_examples_with_equal_logits_do_not_take_the_prior_away():
     assert not fit.at_bound and float(p[0]) == pytest.approx((5 + 1 / 3) / 6, rel=1e-5)
 
 
-def weighted(logits, labels, weights, **options):
-    arrays = (jnp.asarray(logits), jnp.asarray(labels))
-    return temperature.fit_temperature(
-        *arrays, weights=jnp.asarray(weights, jnp.float32), **options
-    )
+def weighted(logits, labels, weights, prior=1.0):
+    weights = jnp.asarray(weights, jnp.float32)
+    return calibration.fit_temperature(logits, labels, prior=prior, weights=weights)
 
 
 def test_weights_are_repetitions():

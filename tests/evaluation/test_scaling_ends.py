@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.temperature import fit_temperature
+from pgeom.evaluation.calibration import fit_temperature
 
 
 @pytest.mark.parametrize("log_temperature", [11.5, 10.0, 3.0, -2.0])

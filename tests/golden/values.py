@@ -75,7 +75,7 @@ def part_diagnosis() -> dict:
         for name, F in (everything | functions.not_generators(K)).items():
             report, key = pgeom.diagnose(F, K), f"{name} {K}"
             answers = (report.convex, report.strictly_convex, report.smooth)
-            found[f"{key} verdict"] = repr(answers + (report.finite_at_vertices,))
+            found[f"{key} verdict"] = repr((*answers, report.finite_at_vertices))
             envelope = report.envelope
             limits = [envelope.m, envelope.M, envelope.m_tangent, envelope.M_tangent]
             found[f"{key} search envelope"] = np.array(limits)
@@ -229,7 +229,12 @@ def evaluate(key, K, loss, *, soft=True, divergence=None, link=None) -> dict:
 
 
 PARTS = {
-    name.removeprefix("part_"): part
-    for name, part in globals().copy().items()
-    if name.startswith("part_")
+    "losses": part_losses,
+    "generators": part_generators,
+    "links": part_links,
+    "diagnosis": part_diagnosis,
+    "metrics": part_metrics,
+    "certificates": part_certificates,
+    "runs": part_runs,
+    "estimator": part_estimator,
 }

@@ -33,7 +33,7 @@ DEFAULTS = Options(
     stop_on="none",
 )
 HELD = catalogue.LOSSES["apms"].variant("apms_held", "APMS, β held", power=0.01)
-HELD = replace(HELD, look=None, proper=False)  # its penalty stays; a look of its own
+HELD = replace(HELD, proper=False)  # its penalty stays
 KNOWN = catalogue.GENERAL | {HELD.name: HELD}
 
 

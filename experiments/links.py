@@ -12,12 +12,13 @@ import tyro
 
 from experiments.comparison import NOISE_DATASETS
 from experiments.engine.command import Command
+from experiments.engine.linked import LINKED, TSALLIS
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
 from experiments.longtail import DATASET
 from experiments.shell import command_line
 from experiments.shell.errors import UsageError
-from pgeom.losses.catalogue import LINKED, LOSSES, TSALLIS
+from pgeom.losses.catalogue import LOSSES
 from pgeom.messages import separated
 
 KNOWN = {name: LOSSES[name] for name in ("brier", "capm", "hpg")} | {TSALLIS.name: TSALLIS}

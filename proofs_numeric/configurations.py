@@ -15,8 +15,8 @@ import jax
 import numpy as np
 
 from pgeom.generators import Hyperbolic, Quadratic
-from pgeom.losses.candidates import hpg_generator
 from pgeom.losses.catalogue import MARGIN
+from pgeom.losses.structured import hpg_generator
 from pgeom.paper.displacement import Penalty
 from pgeom.types import Generator
 from proofs_numeric import instances

@@ -13,7 +13,7 @@ import numpy as np
 from pgeom.data import sources
 from pgeom.data.regimes import Regime
 from pgeom.data.splits import partition
-from pgeom.losses.candidates import capm_generator
+from pgeom.losses.structured import capm_generator
 from pgeom.paper.class_structure import class_stats
 from pgeom.types import ClassStats
 

@@ -16,14 +16,14 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from experiments.shell import figure_style
-from experiments.shell.figure_style import BLUE, GREEN, GREY, ORANGE, RED
+from experiments.shell.figure_style import BLUE, GREEN, GREY, LOOKS, ORANGE, RED
 from pgeom import simplex
 from pgeom.compilation import quick_jit
 from pgeom.data.regimes import Regime
 from pgeom.diagnosis import bounds, curvature
 from pgeom.generators import Hyperbolic, Quadratic, shannon, squared_norm
-from pgeom.losses.candidates import hpg_generator
 from pgeom.losses.catalogue import LOSSES
+from pgeom.losses.structured import hpg_generator
 from pgeom.paper import displacement
 from pgeom.scores import bregman_divergence, bregman_score, on_logits
 from pgeom.types import Generator
@@ -55,7 +55,7 @@ def draw_curvature(axes: Axes) -> None:
     F = _hpg()
     eigenvalues, envelope = tangent_eigenvalues(F), curvature.envelope(F, K)
     label = "eigenvalues of H(p) along the simplex"
-    axes.hist(eigenvalues, bins=60, color=_colour("hpg"), alpha=0.75, label=label)
+    axes.hist(eigenvalues, bins=60, color=LOOKS["hpg"].colour, alpha=0.75, label=label)
     axes.set_yscale("log")
     lines = (
         (eigenvalues.min(), eigenvalues.max(), GREY, "-", 1.0, "smallest, largest sampled"),
@@ -93,7 +93,7 @@ def draw_displacement(axes: Axes) -> None:
     )
     for values, colour, line, label in curves:
         axes.loglog(betas, values, color=colour, linestyle=line, linewidth=1.6, label=label)
-    distances, colour = [one.distance for one in solved], _colour("apms")
+    distances, colour = [one.distance for one in solved], LOOKS["apms"].colour
     axes.loglog(betas, distances, "o-", color=colour, markersize=3.5, label="global minimiser")
     axes.axhline(math.sqrt(2), color="#bbbbbb", linewidth=0.8)
     axes.text(betas[0], 1.7, "diameter of the simplex", fontsize=7, color=GREY)
@@ -109,7 +109,7 @@ def draw_spectrum(axes: Axes) -> None:
     spectra = [
         np.linalg.eigvalsh(experiment_matrix("digits", Regime("clean"), seed)) for seed in range(5)
     ]
-    index, mean, colour = np.arange(1, K + 1), np.mean(spectra, axis=0), _colour("capm")
+    index, mean, colour = np.arange(1, K + 1), np.mean(spectra, axis=0), LOOKS["capm"].colour
     axes.bar(index, mean, color=colour, alpha=0.6, label="mean of five seeds")
     for seed, spectrum in enumerate(spectra):
         label = "each seed" if seed == 0 else None
@@ -130,7 +130,7 @@ def draw_regret(axes: Axes) -> None:
     eta, p, distance = (x[distance > 1e-3] for x in (eta, p, distance))
     ratios = 2 * np.asarray(quick_jit(bregman_divergence(F))(eta, p)) / distance**2
     envelope, style = curvature.envelope(F, K), {"s": 4, "alpha": 0.4, "linewidths": 0}
-    axes.scatter(distance, ratios, color=_colour("hpg"), label="sampled pairs", **style)
+    axes.scatter(distance, ratios, color=LOOKS["hpg"].colour, label="sampled pairs", **style)
     lines = (
         (envelope.m, envelope.M, RED, "--", r"paper's $m, M$"),
         (envelope.m_tangent, envelope.M_tangent, GREEN, ":", r"tangent $m_T, M_T$"),
@@ -164,7 +164,7 @@ def draw_contamination(axes: Axes) -> None:
     wide: dict[str, Any] = {"linewidth": 4, "alpha": 0.4}
     dotted: dict[str, Any] = {"linewidth": 1.8, "linestyle": ":"}
     for name, line in (("CAPM", wide), ("HPG", dotted)):
-        F, colour = generators[name], _colour(name.lower())
+        F, colour = generators[name], LOOKS[name.lower()].colour
         B, M = bounds.loss_range(F, 2).paper, curvature.envelope(F, 2).M_tangent
         label = rf"{name}: $\epsilon B/(1-\epsilon)$, $B={B:.2f}$"
         axes.plot(epsilon, B * epsilon / (1 - epsilon), color=colour, linestyle="--", label=label)
@@ -196,7 +196,7 @@ def _binary_curves() -> dict[str, tuple[np.ndarray, np.ndarray, dict[str, Any]]]
         loss = on_logits(bregman_score(F))
         value_and_slope = jax.value_and_grad(lambda z, loss=loss: loss(z, jnp.array(0)))
         value, slope = map(np.asarray, quick_jit(jax.vmap(value_and_slope))(logits))
-        style = {"color": _colour(name.lower()), "linestyle": line, "linewidth": 1.6}
+        style = {"color": LOOKS[name.lower()].colour, "linestyle": line, "linewidth": 1.6}
         curves[name] = value, np.abs(slope[:, 0]), style
     return curves
 
@@ -211,9 +211,3 @@ FIGURES: dict[str, tuple[tuple[float, float], tuple[Callable[[Axes], None], ...]
     ),
     "supp-theory-spectrum-regret": ((9.6, 3.3), (draw_spectrum, draw_regret)),
 }
-
-
-def _colour(loss: str) -> str:
-    """The colour of a loss, here and in the figures of the experiments."""
-    look = LOSSES[loss].look
-    return look.colour if look else GREY

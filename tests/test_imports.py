@@ -40,7 +40,7 @@ def before(room):
 
 
 # what reads records and never trains: neither jobs, commands nor the trainer
-READING = {f"experiments.engine.{name}" for name in ("study", "records", "results")}
+READING = {f"experiments.engine.{name}" for name in ("study", "records", "results", "linked")}
 READING |= LOSSES | {"pgeom.data", "pgeom.evaluation", "experiments.shell"}
 SHELL = "experiments.shell"
 SHOWING = {SHELL, "experiments.engine", "experiments.tables", "experiments.figures"}
@@ -63,7 +63,7 @@ ROOMS = {  # a room or a file of one, and what of the project it may import besi
     "experiments": {"pgeom"} | SHOWING | COMMANDS,  # the commands
     "proofs_numeric/__init__.py": {"pgeom.extras", "experiments"},  # its commands end alike
     "proofs_numeric": MATHEMATICS
-    | {f"pgeom.losses.{name}" for name in ("catalogue", "candidates", "own")}
+    | {f"pgeom.losses.{name}" for name in ("catalogue", "structured", "own")}
     | {"pgeom.data", SHELL},
 }
 LIBRARIES = {  # a library, and the only places for it

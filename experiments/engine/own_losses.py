@@ -13,7 +13,6 @@ from pgeom.losses.own import (
     matching_factor,
     plain_loss,
     require_convex,
-    require_curvature,
     require_loss,
 )
 from pgeom.losses.spec import LossSpec
@@ -40,9 +39,10 @@ def load_generators(sources: tuple[str, ...], K: int, *, match: bool) -> list[Lo
         scaled = ""
         with refusals(f"{GENERATORS}: "):
             verdict = require_convex(F, K, source)
-            if match:
-                require_curvature(F, K, source, option="--no-match")
-                scaled = f"; multiplied by {matching_factor(F, K):.3g} ({MATCHED})"
+        if match:
+            with refusals(f"{GENERATORS}: ", {"match=False": "--no-match"}):
+                factor = matching_factor(F, K, source)
+            scaled = f"; multiplied by {factor:.3g} ({MATCHED})"
         known = "strictly convex" if verdict.strictly_convex else explain_convexity(verdict)
         target = MEAN_CURVATURE if match else None
         spec = generator_loss(F, _name(source), mean_curvature=target)

@@ -6,6 +6,7 @@ from typing import Any
 
 from experiments.engine.identity import SCORES, TIMED, identify
 from experiments.engine.lines import Record
+from experiments.engine.linked import TSALLIS
 from experiments.engine.manifest import Parts
 from experiments.engine.measures import Measure
 from experiments.engine.own_losses import GENERATORS, LOSSES, load_once
@@ -123,7 +124,7 @@ def _candidates(described: Mapping[str, Any], record: Record) -> tuple[LossSpec,
     """The losses that the recorded one may be: the user's own, or variants of the catalogue's."""
     constants, source = described["constants"], described["source"]
     if source is None:
-        known = (*catalogue.LOSSES.values(), catalogue.TSALLIS)
+        known = (*catalogue.LOSSES.values(), TSALLIS)
         specs = [
             replace(spec, constants=constants)
             for spec in known

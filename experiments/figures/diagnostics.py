@@ -60,7 +60,7 @@ def longtail_details(
 
 def _is_representative(entry: Entry) -> bool:
     """Cross-entropy, the candidates, and what knows the class counts."""
-    return entry.name == "ce" or entry.candidate or entry.family == PRIOR
+    return entry.name == "ce" or entry.studied or entry.family == PRIOR
 
 
 def class_recalls(test: TestLogits) -> pd.DataFrame:

@@ -12,18 +12,9 @@ from collections.abc import Iterable, Sequence
 from itertools import cycle
 from typing import Any, NamedTuple
 
+from experiments.shell.figure_style import LOOKS, SPARE
 from experiments.tables.paired_tests import REFERENCE
-from pgeom.losses.spec import Look, LossSpec
-
-# for losses that bring no look of their own: Tol's muted colours, with markers few others use
-SPARE = [
-    Look(colour, marker)
-    for colour, marker in zip(
-        ("#EE7733", "#0077BB", "#CC3311", "#33BBEE", "#EE3377", "#009988"),
-        ("8", "H", "1", "2", "3", "4"),
-        strict=True,
-    )
-]
+from pgeom.losses.spec import LossSpec
 
 
 class Entry(NamedTuple):
@@ -34,7 +25,7 @@ class Entry(NamedTuple):
     family: str
     colour: str
     marker: str
-    candidate: bool
+    studied: bool
 
     @property
     def style(self) -> dict[str, Any]:
@@ -52,8 +43,8 @@ def legend(losses: Sequence[LossSpec]) -> Legend:
     spare = cycle(SPARE)
     entries = {}
     for loss in losses:
-        look = loss.look or next(spare)
-        entries[loss.name] = Entry(loss.name, loss.label, loss.family, *look, loss.candidate)
+        look = LOOKS.get(loss.name) or next(spare)
+        entries[loss.name] = Entry(loss.name, loss.label, loss.family, *look, loss.studied)
     return entries
 
 
@@ -72,7 +63,7 @@ def by_family(entries: Legend, losses: Iterable[str] | None = None) -> dict[str,
     for entry in shown:
         if entry not in reference:
             families.setdefault(entry.family, [*reference]).append(entry)
-    studied = {entry.family for entry in shown if entry.candidate}
+    studied = {entry.family for entry in shown if entry.studied}
     ordered = sorted(families.items(), key=lambda item: item[0] in studied)
     return dict(ordered) or {entry.family: [entry] for entry in reference}
 

@@ -83,7 +83,7 @@ def noise_confusions(test: TestLogits, entries: Legend, path: Path) -> list[Path
 
 def highlights(entries: Legend) -> list[Entry]:
     """The losses of figures with room for a few: some baselines, and the candidates."""
-    return [one for one in entries.values() if one.candidate or one.name in BASELINES]
+    return [one for one in entries.values() if one.studied or one.name in BASELINES]
 
 
 def _density(axis, confidences: np.ndarray, entry: Entry) -> None:

@@ -89,7 +89,7 @@ def candidate_accuracy(results: Results) -> list[Grid]:
     runs = results.runs
     runs = runs.assign(shown=runs["accuracy"].where(runs["dataset"] != longtail.DATASET))
     runs["shown"] = runs["shown"].fillna(runs["balanced_accuracy"])
-    entries = [one for one in results.legend.values() if one.candidate or one.name == REFERENCE]
+    entries = [one for one in results.legend.values() if one.studied or one.name == REFERENCE]
     shown = [one for one in entries if one.name in set(runs["loss"])]
     means = summarise(runs, ("shown",), by=("dataset", "regime", "loss"))
     cells = {(row["dataset"], row["regime"], row["loss"]): row for row in means.to_dict("records")}

@@ -14,7 +14,7 @@ def long_tail(results: Results) -> str | None:
     frame = results.early_stopping
     recall, nll = means(frame, "balanced_accuracy"), means(frame, "nll")
     prior = [one for one in results.legend.values() if one.family == PRIOR]
-    plain = [one for one in results.legend.values() if one.name == REFERENCE or one.candidate]
+    plain = [one for one in results.legend.values() if one.name == REFERENCE or one.studied]
     if not prior or not plain:
         return None
     uniform = np.log(len(results.tail_counts))

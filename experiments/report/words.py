@@ -24,7 +24,7 @@ def means(frame: pd.DataFrame, metric: str, by: str | Sequence[str] = "loss") ->
 def candidates(results: Results, values: Iterable) -> list[Entry]:
     """The candidates of which there are values."""
     known = set(values)
-    return [one for one in results.legend.values() if one.candidate and one.name in known]
+    return [one for one in results.legend.values() if one.studied and one.name in known]
 
 
 def select(values: pd.Series, entries: list[Entry]) -> pd.Series:

@@ -11,7 +11,7 @@ Figures are made without pyplot, so that no display is opened and no state is sh
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -22,6 +22,46 @@ from experiments.shell.files import write_file
 # Okabe and Ito's colours, which remain distinct for colour-blind readers, and a grey
 BLACK, BLUE, SKY_BLUE, GREEN = "#000000", "#0072B2", "#56B4E9", "#009E73"
 YELLOW, ORANGE, RED, PURPLE, GREY = "#F0E442", "#E69F00", "#D55E00", "#CC79A7", "#555555"
+
+
+class Look(NamedTuple):
+    """The colour and the marker of a loss, the same in every figure."""
+
+    colour: str
+    marker: str
+
+
+# The losses by name: each has a marker of its own, and a colour that readers with deuteranopia or
+# protanopia can tell from every other; tests/experiments/figures/test_colours.py computes by how
+# much.
+LOOKS = {
+    "ce": Look("#000000", "o"),
+    "label_smoothing": Look("#373FC0", "s"),
+    "brier": Look("#0AAA97", "h"),
+    "mae": Look("#E6AA85", "v"),
+    "focal": Look("#66B6F9", "^"),
+    "gce": Look("#0D634A", "P"),
+    "sce": Look("#7A9256", "X"),
+    "apl": Look("#77790B", "<"),
+    "poly1": Look("#7767F3", "D"),
+    "btl": Look("#743D6C", ">"),
+    "capm": Look("#2C0958", "p"),
+    "hpg": Look("#F597BC", "*"),
+    "apms": Look("#E19D05", "d"),
+    "cb_ce": Look("#003200", "s"),
+    "balanced_softmax": Look("#886BA8", "^"),
+    "logit_adjustment": Look("#DD6C8A", "v"),
+    "ldam": Look("#464F00", "D"),
+}
+# of losses that have none, in turn: Tol's muted colours, with markers few others use
+SPARE = (
+    Look("#EE7733", "8"),
+    Look("#0077BB", "H"),
+    Look("#CC3311", "1"),
+    Look("#33BBEE", "2"),
+    Look("#EE3377", "3"),
+    Look("#009988", "4"),
+)
 
 FORMS = ("png", "pdf", "svg")
 UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same figure is the same file

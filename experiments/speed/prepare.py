@@ -16,7 +16,7 @@ from experiments.speed.job import Job, Member, Ridges, write
 from pgeom.data import sources
 from pgeom.data.dataset import Dataset, from_arrays
 from pgeom.data.regimes import Regime
-from pgeom.losses import candidates
+from pgeom.losses import structured
 from pgeom.losses.catalogue import GENERAL, MARGIN
 from pgeom.models.cnn import CNN
 from pgeom.models.model import MLP
@@ -101,11 +101,11 @@ def write_job(path: Path, job: Job) -> None:
     for cell in study.cells:
         prepared = prepare(study, cell)
         train, validation, test, *_ = prepared.split
-        matrix = np.asarray(candidates.capm_generator(prepared.task.member.stats).A)
+        matrix = np.asarray(structured.capm_generator(prepared.task.member.stats).A)
         observed = (train.features, prepared.noise.labels)
         held_out = (validation.features, validation.labels, test.features, test.labels)
         members.append(Member(*observed, *held_out, matrix))
-    F = candidates.hpg_generator(study.model.classes)
+    F = structured.hpg_generator(study.model.classes)
     ridges = Ridges(*(np.asarray(getattr(F, name)) for name in Ridges._fields))
     write(path, job, Member(*map(np.stack, zip(*members, strict=True))), ridges)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from experiments.tables.samples import Column, Place
 from pgeom.losses.catalogue import GENERAL, LOSSES, PRIOR
 
-CANDIDATES = tuple(name for name, loss in GENERAL.items() if loss.candidate)
+CANDIDATES = tuple(name for name, loss in GENERAL.items() if loss.studied)
 PLAIN = ("ce", *CANDIDATES)
 ROBUST = ("sce", "gce", "apl", "mae")
 ADJUSTED = tuple(name for name, loss in LOSSES.items() if loss.family == PRIOR)

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from experiments.engine.linked import LINKED
 from experiments.engine.results import read_frame, read_logits
 from experiments.engine.study import Study
 from experiments.tables.effects import SIGNS, interval
@@ -24,7 +25,6 @@ from experiments.tables.margins import METRICS, Metric, headline
 from experiments.tables.samples import Samples
 from pgeom.data.splits import split_rows
 from pgeom.evaluation.significance import compare
-from pgeom.losses.catalogue import LINKED
 
 HEDGED = Metric("hedged_nll", "Hedged NLL ↓", False, METRICS["nll"].margin)
 

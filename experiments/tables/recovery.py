@@ -13,8 +13,8 @@ from experiments.tables.grid import Grid
 from experiments.tables.regrets import CLEAN, OBSERVED, RAW, SCALED, SCORES
 from pgeom.diagnosis.bounds import hessian_lipschitz
 from pgeom.diagnosis.curvature import envelope
-from pgeom.losses.candidates import hpg_generator
 from pgeom.losses.catalogue import LOSSES
+from pgeom.losses.structured import hpg_generator
 from pgeom.messages import count
 from pgeom.paper.displacement import Penalty, displacement_bounds, minimise, safe_step
 

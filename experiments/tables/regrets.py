@@ -20,7 +20,7 @@ from experiments.engine.study import Study
 from pgeom import generators
 from pgeom.data import splits
 from pgeom.data.regimes import Regime, transition
-from pgeom.losses.candidates import hpg_generator
+from pgeom.losses.structured import hpg_generator
 from pgeom.scores import bregman_divergence, bregman_score, conditional_risk
 from pgeom.types import Generator
 

@@ -13,7 +13,7 @@ Array(0.54918, dtype=float32)
 """
 
 from pgeom.deferred import Deferred
-from pgeom.losses.spec import Look, LossSpec, from_counts, from_generator, from_logits
+from pgeom.losses.spec import LossSpec, from_counts, from_logits
 
 MEAN_CURVATURE = 2.0  # ◇ the common target of CAPM and HPG, that of the Brier score
 
@@ -28,31 +28,23 @@ HPG = {"ridges": 4, "mean_curvature": MEAN_CURVATURE}  # ◇
 MARGIN = {"tau": 0.1, "kappa": 0.2, "nu": 0.1}  # ◇ of APMS
 
 
-candidates, likelihood = Deferred("pgeom.losses.candidates"), Deferred("pgeom.losses.likelihood")
-noise_robust = Deferred("pgeom.losses.noise_robust")
+likelihood, robust = Deferred("pgeom.losses.likelihood"), Deferred("pgeom.losses.noise_robust")
+structured = Deferred("pgeom.losses.structured")
 
 
 def _hpg(stats, **constants):
-    return candidates.hpg_generator(stats.counts.shape[0], **constants)
-
-
-def _tsallis(stats, **constants):
-    return candidates.tsallis_generator(stats.counts.shape[0], **constants)
+    return structured.hpg_generator(stats.counts.shape[0], **constants)
 
 
 LIKELIHOOD, ROBUST, GENERATOR = "Likelihood", "Noise-robust", "Generator-based"
 PRIOR = "Prior-adjusted"
 
-# The paper states none of the constants marked ◇; they were fitted to its published tables.
-# Each has a marker of its own, and a colour that readers with deuteranopia or protanopia can tell
-# from every other; tests/experiments/figures/test_colours.py computes by how much.
 _GENERAL = (
     LossSpec(
         "ce",
         "CE",
         LIKELIHOOD,
         from_logits(likelihood.cross_entropy),
-        look=Look("#000000", "o"),
         proper=True,
     ),
     LossSpec(
@@ -61,24 +53,21 @@ _GENERAL = (
         LIKELIHOOD,
         from_logits(likelihood.label_smoothing),
         {"epsilon": 0.1},
-        Look("#373FC0", "s"),
     ),
     LossSpec(
         "brier",
         "Brier",
         GENERATOR,
         from_logits(likelihood.brier),
-        look=Look("#0AAA97", "h"),
         proper=True,
-        generator=candidates.brier_generator,
+        generator=structured.brier_generator,
     ),
     LossSpec(
         "mae",
         "MAE",
         ROBUST,
-        from_logits(noise_robust.mean_absolute_error),
+        from_logits(robust.mean_absolute_error),
         {"scale": 2.0},  # ◇
-        Look("#E6AA85", "v"),
     ),
     LossSpec(
         "focal",
@@ -86,31 +75,27 @@ _GENERAL = (
         LIKELIHOOD,
         from_logits(likelihood.focal),
         {"gamma": 2.0},  # ◇
-        Look("#66B6F9", "^"),
     ),
     LossSpec(
         "gce",
         "GCE",
         ROBUST,
-        from_logits(noise_robust.generalized_cross_entropy),
+        from_logits(robust.generalized_cross_entropy),
         {"q": 0.7},  # ◇
-        Look("#0D634A", "P"),
     ),
     LossSpec(
         "sce",
         "SCE",
         ROBUST,
-        from_logits(noise_robust.symmetric_cross_entropy),
+        from_logits(robust.symmetric_cross_entropy),
         {"alpha": 0.1, "beta": 1.0, "A": -4.0},  # ◇
-        Look("#7A9256", "X"),
     ),
     LossSpec(
         "apl",
         "APL",
         ROBUST,
-        from_logits(noise_robust.active_passive),
+        from_logits(robust.active_passive),
         {"alpha": 1.0, "beta": 1.0},  # ◇
-        Look("#77790B", "<"),
     ),
     LossSpec(
         "poly1",
@@ -118,35 +103,29 @@ _GENERAL = (
         LIKELIHOOD,
         from_logits(likelihood.poly1),
         {"epsilon": 1.0},  # ◇
-        Look("#7767F3", "D"),
     ),
     LossSpec(
         "btl",
         "BTL",
         ROBUST,
-        from_logits(noise_robust.bi_tempered),
+        from_logits(robust.bi_tempered),
         {"t1": 0.8, "t2": 1.2},  # ◇
-        Look("#743D6C", ">"),
     ),
     LossSpec(
         "capm",
         "CAPM",
         GENERATOR,
-        from_generator(candidates.capm_generator),
-        CAPM,
-        Look("#2C0958", "p"),
-        candidate=True,
+        constants=CAPM,
+        studied=True,
         proper=True,
-        generator=candidates.capm_generator,
+        generator=structured.capm_generator,
     ),
     LossSpec(
         "hpg",
         "HPG",
         GENERATOR,
-        from_generator(_hpg),
-        HPG,
-        Look("#F597BC", "*"),
-        candidate=True,
+        constants=HPG,
+        studied=True,
         proper=True,
         generator=_hpg,
     ),
@@ -154,10 +133,9 @@ _GENERAL = (
         "apms",
         "APMS",
         GENERATOR,
-        candidates.apms,
+        structured.apms,
         HPG | MARGIN | {"beta0": 0.2, "power": 1.0},  # ◇
-        Look("#E19D05", "d"),
-        candidate=True,
+        studied=True,
         proper=True,  # its penalty fades
         annealed=True,
     ),
@@ -170,14 +148,12 @@ _LONG_TAIL = (
         PRIOR,
         from_counts(likelihood.class_balanced_cross_entropy),
         {"beta": 0.99},  # ◇
-        Look("#003200", "s"),
     ),
     LossSpec(
         "balanced_softmax",
         "Balanced Softmax",
         PRIOR,
         from_counts(likelihood.balanced_softmax),
-        look=Look("#886BA8", "^"),
     ),
     LossSpec(
         "logit_adjustment",
@@ -185,7 +161,6 @@ _LONG_TAIL = (
         PRIOR,
         from_counts(likelihood.logit_adjustment),
         {"tau": 1.0},
-        Look("#DD6C8A", "v"),
     ),
     LossSpec(
         "ldam",
@@ -193,7 +168,6 @@ _LONG_TAIL = (
         PRIOR,
         from_counts(likelihood.ldam),
         {"max_margin": 0.5, "scale": 8.0},  # ◇ the scale
-        Look("#464F00", "D"),
     ),
 )
 
@@ -225,14 +199,3 @@ SYNONYMS = {
     "weighted_cross_entropy": "cb_ce",
     "la": "logit_adjustment",
 }
-LINKED = "_canonical"  # ends the name of a loss by its canonical link, beside that by softmax
-TSALLIS = LossSpec(  # of the study of links; the paper has none
-    "tsallis",
-    "Tsallis 1.5",
-    GENERATOR,
-    from_generator(_tsallis),
-    {"alpha": 1.5, "mean_curvature": MEAN_CURVATURE},
-    candidate=True,
-    proper=True,
-    generator=_tsallis,
-)

@@ -1,16 +1,8 @@
-"""Likelihood losses, the Brier score, and losses adjusted to the class counts.
-
-Likelihood losses: cross-entropy and its close relatives.
+"""Cross-entropy and its relatives, the Brier score, and losses adjusted to the class counts.
 
 >>> import jax.numpy as jnp
 >>> cross_entropy(jnp.array([0.0, 0.0]), jnp.array(1))
 Array(0.6931472, dtype=float32)
-
-The Brier score.
-
-Losses that depend on the class counts of the training partition.
-
->>> import jax.numpy as jnp
 >>> counts = jnp.array([90, 10])
 >>> balanced_softmax(jnp.zeros(2), jnp.array(1), class_counts=counts)    # −log 0.1
 Array(2.3025851, dtype=float32)
@@ -66,7 +58,7 @@ def label_smoothing(
     Returns:
       `[...]`.
     """
-    _check_fraction("epsilon", epsilon)
+    checks.require((epsilon >= 0) & (epsilon <= 1), "epsilon", "in [0, 1]", epsilon)
 
     def example(logits, label):
         K = logits.shape[-1]
@@ -110,8 +102,7 @@ def poly1(logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 1.0) -> Float
     Returns:
       `[...]`.
     """
-    if (known := checks.concrete(epsilon)) is not None:
-        checks.require(known >= -1, "epsilon", "at least -1", epsilon)
+    checks.require(epsilon >= -1, "epsilon", "at least -1", epsilon)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
@@ -151,11 +142,6 @@ def _poly1_slope_jvp(primals, tangents):
     return _poly1_slope(u, epsilon), p * rest * (curvature * u_dot + epsilon_dot)
 
 
-def _check_fraction(name: str, value: ArrayLike) -> None:
-    if (known := checks.concrete(value)) is not None:
-        checks.require((known >= 0) & (known <= 1), name, "in [0, 1]", value)
-
-
 def brier(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
     """Σ_k (p_k − e_{y,k})² (Brier, 1950).
 
@@ -188,8 +174,7 @@ def class_balanced_cross_entropy(
     Returns:
       `[...]`.
     """
-    if (known := checks.concrete(beta)) is not None:
-        checks.require((known >= 0) & (known < 1), "beta", "in [0, 1)", beta)
+    checks.require((beta >= 0) & (beta < 1), "beta", "in [0, 1)", beta)
     counts = _counts(class_counts, logits)
     beta = jnp.asarray(beta, counts.dtype)
     weights = (1 - beta) / -jnp.expm1(counts * jnp.log(beta))
@@ -273,11 +258,7 @@ def ldam(
 def _counts(class_counts: Numbers, logits: Vectors) -> Float[Array, " K"]:
     """The counts, checked to be K positive numbers, in the dtype to compute in."""
     counts, logits = checks.class_counts(class_counts), checks.vectors("logits", logits)
-    if counts.shape[0] != logits.shape[-1]:
-        raise ValueError(
-            f"class_counts must have shape [{logits.shape[-1]}] to go with logits of shape "
-            f"{logits.shape}, got {counts.shape}"
-        )
+    checks.check_same_classes("class_counts", len(counts), logits.shape[-1])
     return counts.astype(checks.working_dtype(logits))
 
 

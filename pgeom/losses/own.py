@@ -1,21 +1,10 @@
-"""Losses of a user: when two are one, and how one becomes a value of a study.
+"""A loss of a user's own as a value: a generator F(p), or a loss(logits, labels).
 
-Whether two functions are one, so that they share what was compiled for it.
-
-A deep copy, such as scikit-learn's `clone` makes of every parameter, is another object that
-computes the same.
-
->>> import copy
->>> from pgeom.generators import tsallis
->>> F = tsallis(1.5)
->>> find_content(F) == find_content(copy.deepcopy(F)) != find_content(tsallis(1.25))
-True
-
-Losses of a user's own as values of a study: a generator F(p), or a loss(logits, labels).
+Both are tried before anything is trained, and refused with a reason in one line.
 
 >>> import jax.numpy as jnp
 >>> def cubic(p): return jnp.sum(p**3)
->>> spec = generator_loss(cubic, "cubic")
+>>> spec = make_loss(cubic, K=3)
 >>> spec.label, spec.family, dict(spec.constants)
 ('cubic', 'Own', {'mean_curvature': 2.0})
 """
@@ -23,95 +12,29 @@ Losses of a user's own as values of a study: a generator F(p), or a loss(logits,
 import inspect
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from functools import cache, partial
 from inspect import Parameter
-from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from pgeom.diagnosis.curvature import matching_curvature
-from pgeom.diagnosis.search import IMMUTABLE, Verdict, glance_at_convexity
+from pgeom.diagnosis.search import Verdict, glance_at_convexity
 from pgeom.diagnosis.table import explain_convexity
-from pgeom.functions import call, out_of_range
-from pgeom.generators import ClosedGenerator, rescale
+from pgeom.functions import call, out_of_range, scalar_function, trace
+from pgeom.generators import rescale
 from pgeom.losses.catalogue import LOSSES, MEAN_CURVATURE, SYNONYMS
-from pgeom.losses.spec import LossSpec, from_generator, from_logits
+from pgeom.losses.spec import LossSpec, from_logits
 from pgeom.messages import describe_error, known_name
 from pgeom.types import ClassStats, Generator, Loss
-
-
-@dataclass(frozen=True)
-class Same:
-    """A function that equals all others with its content."""
-
-    content: Hashable
-    function: Callable = field(compare=False)
-
-
-def find_content(function: Callable) -> Hashable | None:
-    """What two functions have in common that are one; None for one that may change."""
-    if isinstance(function, partial):
-        inner = find_content(function.func)
-        given = function.args, tuple(function.keywords.items())
-        content = None if inner is None else (inner, given)
-    elif isinstance(function, ClosedGenerator):
-        leaves, structure = jax.tree.flatten(function)
-        content = structure, tuple(map(_leaf_content, leaves))
-    else:
-        content = function if isinstance(function, IMMUTABLE) else None
-    try:
-        hash(content)
-    except TypeError:  # an array among the arguments
-        return None
-    return content
-
-
-def _leaf_content(leaf) -> Hashable:
-    """A parameter by its value, and a function by itself."""
-    if callable(leaf):
-        return leaf
-    array = np.asarray(leaf)
-    return array.dtype.str, array.shape, array.tobytes()
-
 
 LossLike = str | LossSpec | Generator | Loss
 """A name of the catalogue, a value of it, `F(p)`, or `loss(logits, labels)`."""
 
 FAMILY = "Own"
-EXAMPLES = 4  # on which a loss is tried before it is trained
 
-
-def generator_loss(
-    F: Generator, name: str, *, mean_curvature: float | None = MEAN_CURVATURE
-) -> LossSpec:
-    """The score of F as a loss of a study.
-
-    Args:
-      F: a convex function `F(p[K]) -> scalar`.
-      name: what to call it everywhere.
-      mean_curvature: over directions, to which F is rescaled, as `matching_curvature` measures it;
-        by default that of Brier, so that learning rates compare. None leaves F as it is.
-    """
-
-    def matched(stats: ClassStats, **constants: float | None) -> Generator:
-        target = constants["mean_curvature"]
-        if target is None:
-            return F
-        return rescale(F, matching_factor(F, stats.counts.shape[0], target=target))
-
-    constants = {"mean_curvature": mean_curvature}
-    make = from_generator(matched)
-    return LossSpec(
-        name, name, FAMILY, make, constants, candidate=True, proper=True, generator=matched
-    )
-
-
-def plain_loss(loss: Loss, name: str) -> LossSpec:
-    """`loss(logits, labels)` as a loss of a study."""
-    return LossSpec(name, name, FAMILY, from_logits(loss), candidate=True)
+_made: dict[Hashable, LossSpec] = {}  # because equal losses share compiled programs
 
 
 def make_loss(given: LossLike, K: int, *, match: bool = True) -> LossSpec:
@@ -129,37 +52,39 @@ def make_loss(given: LossLike, K: int, *, match: bool = True) -> LossSpec:
         return given
     if isinstance(given, str):
         return LOSSES[known_name("loss", given, LOSSES, SYNONYMS)]
-    content = find_content(given)
-    if content is None:
-        return _checked(given, K, match)
-    return _remembered(Same(content, given), K, match)
+    key = (*_content(given), K, match)
+    if key not in _made:
+        _made[key] = _try(given, K, match)
+    return _made[key]
 
 
-@cache  # because equal losses share compiled programs
-def _remembered(same: Same, K: int, match: bool) -> LossSpec:
-    return _checked(same.function, K, match)
+def _content(function):
+    """What a function shares with its deep copies, such as scikit-learn's `clone` makes."""
+    if isinstance(function, partial):
+        function = jax.tree_util.Partial(function.func, *function.args, **function.keywords)
+    leaves, structure = jax.tree.flatten(function)
+    return structure, *(id(x) if callable(x) else np.asarray(x).tobytes() for x in leaves)
 
 
-def _checked(given: Any, K: int, match: bool) -> LossSpec:
+def _try(given, K, match):
     """A function as a loss, or a ValueError."""
     name = getattr(given, "__name__", type(given).__name__)
-    if (count := _count_arguments(given)) == 1:
-        F = cast(Generator, given)
-        require_convex(F, K, name)
-        if not match:
-            return generator_loss(F, name, mean_curvature=None)
-        require_curvature(F, K, name, option="match=False")
-        return generator_loss(F, name)
-    if count == 2:
+    arguments = _count_arguments(given)
+    if arguments == 1:
+        require_convex(given, K, name)
+        if match:
+            matching_factor(given, K, name)
+        return generator_loss(given, name, mean_curvature=MEAN_CURVATURE if match else None)
+    if arguments == 2:
         require_loss(given, K, name)
-        return plain_loss(cast(Loss, given), name)
+        return plain_loss(given, name)
     raise ValueError(
         "loss must be a name, a generator F(p), a loss(logits, labels) or "
         f"a LossSpec, got {given!r}"
     )
 
 
-def _count_arguments(function: Any) -> int | None:
+def _count_arguments(function):
     """How many arguments must be given by position, or None if it is no function of that kind."""
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -169,65 +94,67 @@ def _count_arguments(function: Any) -> int | None:
     return sum(one.kind in positional and one.default is Parameter.empty for one in parameters)
 
 
-def matching_factor(F: Generator, K: int, *, target: float = MEAN_CURVATURE) -> float:
+def generator_loss(
+    F: Generator, name: str, *, mean_curvature: float | None = MEAN_CURVATURE
+) -> LossSpec:
+    """The score of F as a loss of a study.
+
+    Args:
+      F: a convex function `F(p[K]) -> scalar`.
+      name: what to call it everywhere.
+      mean_curvature: over directions, to which F is rescaled, as `matching_curvature` measures it;
+        by default that of Brier, so that learning rates compare. None leaves F as it is.
+    """
+    factor = cache(partial(matching_factor, F, name=name))  # of K and the target
+
+    def matched(stats: ClassStats, *, mean_curvature: float | None) -> Generator:
+        if mean_curvature is None:
+            return F
+        return rescale(F, factor(stats.counts.shape[0], target=mean_curvature))
+
+    constants = {"mean_curvature": mean_curvature}
+    known = {"studied": True, "proper": True}
+    return LossSpec(name, name, FAMILY, constants=constants, generator=matched, **known)
+
+
+def plain_loss(loss: Loss, name: str) -> LossSpec:
+    """`loss(logits, labels)` as a loss of a study."""
+    return LossSpec(name, name, FAMILY, from_logits(loss), studied=True)
+
+
+def matching_factor(
+    F: Generator, K: int, name: str = "F", *, target: float = MEAN_CURVATURE
+) -> float:
     """What F is multiplied by for its `matching_curvature` to be `target`.
 
     Of its mean over the simplex an estimate would do for smooth generators only: that of −Σ√p or
     of a Rényi entropy is infinite.
     """
-    return target / _curvature(F, K)
-
-
-def _curvature(F: Generator, K: int) -> float:
-    """The curvature of F by which it is matched, computed once if F cannot change."""
-    content = find_content(F)
-    return _measure(F, K) if content is None else _remembered_curvature(Same(content, F), K)
-
-
-@cache
-def _remembered_curvature(same: Same, K: int) -> float:
-    return _measure(cast(Generator, same.function), K)
-
-
-def _measure(F: Generator, K: int) -> float:
-    """The curvature of F by which it is matched, as a constant, also while tracing."""
-    with jax.ensure_compile_time_eval(), jax.enable_x64(False):  # the same one in either precision
-        return float(jax.jit(lambda: matching_curvature(F, K))())
+    # a constant also while tracing, and the same one in either precision
+    with jax.ensure_compile_time_eval(), jax.enable_x64(False):
+        curvature = float(jax.jit(lambda: matching_curvature(F, K))())
+    if not 0 < curvature < math.inf:
+        raise ValueError(
+            f"{name} must have a positive, finite curvature at uniform probabilities to be matched "
+            f"with the other losses, got {curvature:g} (K={K}); match=False leaves it as it is"
+        )
+    return target / curvature
 
 
 def require_generator(F: Callable, K: int, name: str) -> None:
     """Refuse a function that JAX cannot trace as a scalar of one `p[K]`, twice differentiable."""
 
-    def derivatives(p):
-        return jax.jvp(jax.grad(F), (p,), (p,))
-
-    def value(p):
-        result = call(F, p)
-        if callable(result):  # F is a class, or makes generators
-            raise TypeError(f"F(p) is a {type(result).__name__}, to be called itself")
-        return result
-
-    widest = jnp.result_type(float)  # float64 where it is enabled
     try:
-        p = jax.ShapeDtypeStruct((K,), widest)
-        result = jax.eval_shape(value, p)
-        shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
-        scalar = shape == () and dtype is not None and jnp.issubdtype(dtype, jnp.floating)
-        for precision in (jnp.float32, widest) if scalar else ():
-            jax.eval_shape(jax.vmap(derivatives), jax.ShapeDtypeStruct((2, K), precision))
-        wrong = out_of_range(jax.make_jaxpr(F)(p)) if scalar else None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # whatever a user's function may raise
+        # float64 where it is enabled
+        for precision in {jnp.dtype(jnp.float32), jnp.result_type(float)}:
+            trace(F, jax.ShapeDtypeStruct((K,), precision))
+            hessians = jax.vmap(jax.hessian(scalar_function(F)))
+            jax.eval_shape(hessians, jax.ShapeDtypeStruct((2, K), precision))
+    except (Exception, SystemExit) as error:  # whatever a user's function may raise
         raise ValueError(
             f"{name} raised {describe_error(error)} (K={K}); it must be a function of one p[{K}] "
             "that JAX can differentiate twice"
         ) from error
-    if not scalar:
-        got = type(result).__name__ if shape is None else f"{dtype} of shape {shape}"
-        raise ValueError(f"{name} must return a real scalar for p[{K}], got {got}")
-    if wrong is not None:
-        raise ValueError(f"{name} reads {wrong}")
 
 
 def require_convex(F: Generator, K: int, name: str) -> Verdict:
@@ -250,79 +177,49 @@ def require_convex(F: Generator, K: int, name: str) -> Verdict:
     return verdict
 
 
-def require_curvature(F: Generator, K: int, name: str, *, option: str = "--no-match") -> None:
-    """Refuse a generator without a curvature at uniform probabilities that a factor can match.
-
-    Args:
-      F: a generator.
-      K: the number of classes.
-      name: what the refusal calls F.
-      option: what the refusal says to give for F to be taken as it is.
-    """
-    curvature = _curvature(F, K)
-    if not 0 < curvature < math.inf:
-        raise ValueError(
-            f"{name} must have a positive, finite curvature at uniform probabilities to be matched "
-            f"with the other losses, got {curvature:g} (K={K}); give {option} to train it as it is"
-        )
-
-
 def require_loss(loss: Callable, K: int, name: str) -> None:
-    """Refuse what is no loss of logits `[n, K]` and labels `[n]`, with finite slopes."""
-    logits = jnp.linspace(-3.0, 3.0, EXAMPLES * K).reshape(EXAMPLES, K)
-    labels = jnp.arange(EXAMPLES) % K
-    traced = partial(call, loss, name="it")
-    try:
-        program = jax.make_jaxpr(lambda labels, logits: traced(logits, labels))(labels, logits)
-        values = jnp.asarray(loss(logits, labels))
-        slopes = jax.grad(lambda z: jnp.sum(jnp.asarray(loss(z, labels))))(logits)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # whatever a user's function may raise
-        raise ValueError(
-            f"{name} raised {describe_error(error)} on logits[{EXAMPLES}, {K}]"
-        ) from error
-    if (wrong := out_of_range(program)) is not None:
-        raise ValueError(f"{name} reads {wrong}, on logits[{EXAMPLES}, {K}]")
-    if values.shape != (EXAMPLES,) or not jnp.issubdtype(values.dtype, jnp.floating):
-        raise ValueError(
-            f"{name} must return one number per example, shape [{EXAMPLES}], got {values.dtype} of "
-            f"shape {list(values.shape)}"
-        )
-    if not bool(jnp.all(jnp.isfinite(values)) & jnp.all(jnp.isfinite(slopes))):
-        raise ValueError(f"{name} must be finite with a finite gradient on logits within ±3")
-    _require_descent(loss, K, name, flat=not bool(jnp.any(slopes)))
+    """Refuse what is no loss of logits `[n, K]` and labels `[n]`, or has no slope to train by.
 
-
-def _require_descent(loss: Callable, K: int, name: str, *, flat: bool) -> None:
-    """Refuse a loss that does not fall as labels become likely, or has no slope to train by.
-
-    Args:
-      loss: of logits and labels.
-      K: the number of classes.
-      name: what the refusal calls the loss.
-      flat: whether its gradient was zero wherever it has been tried before.
+    It must fall as labels become likely, be finite on logits within ±3, and so must its gradient.
     """
-    labels = jnp.arange(K)
+    n = K + 1
+    labels = jnp.arange(n) % K
+    spread = jnp.linspace(-3.0, 3.0, n * K).reshape(n, K)
     # multiples of e_y less its mean, with which the label's probability is some .95 for any K: a
     # truncated loss may be flat where it is less than a half
     likely = (3.0 + math.log(K)) * (jax.nn.one_hot(labels, K) * K - 1) / (K - 1)
-    low, high = (jnp.asarray(loss(z, labels)) for z in (-likely, likely))
-    least, most = (float(jax.nn.softmax(z)[0, 0]) for z in (-likely, likely))
+
+    def total(logits, labels):
+        values = jnp.asarray(call(loss, logits, labels, name="it"))
+        return jnp.sum(values), values
+
+    try:
+        program = jax.make_jaxpr(total)(spread, labels)
+        slope = jax.grad(total, has_aux=True)
+        tried = [slope(logits, labels) for logits in (spread, -likely, likely)]
+    except (Exception, SystemExit) as error:  # whatever a user's function may raise
+        raise ValueError(f"{name} raised {describe_error(error)} on logits[{n}, {K}]") from error
+    slopes, (values, low, high) = zip(*tried, strict=True)
+    if (wrong := out_of_range(program)) is not None:
+        raise ValueError(f"{name} reads {wrong}, on logits[{n}, {K}]")
+    if values.shape != (n,) or not jnp.issubdtype(values.dtype, jnp.floating):
+        raise ValueError(
+            f"{name} must return one number per example, shape [{n}], got {values.dtype} of "
+            f"shape {list(values.shape)}"
+        )
+    if not (jnp.all(jnp.isfinite(values)) and jnp.all(jnp.isfinite(slopes[0]))):
+        raise ValueError(f"{name} must be finite with a finite gradient on logits within ±3")
     change, rounding = high - low, 1e-5 * (abs(low) + abs(high))
     # label by label, because on average the others may hide one whose sign is wrong
     k = int(jnp.argmax(change - rounding))
     if change[k] > rounding[k]:
         raise ValueError(
-            f"{name} grows as the label's probability grows: for label {k} it is {low[k]:.3g} at "
-            f"{least:.2g} and {high[k]:.3g} at {most:.3g}; its sign may be wrong"
+            f"{name} grows as the label's probability grows: for label {labels[k]}, from "
+            f"{low[k]:.3g} to {high[k]:.3g}; its sign may be wrong"
         )
     if jnp.all(abs(change) <= rounding):
-        raise ValueError(
-            f"{name} is the same whether the label's probability is {least:.2g} or {most:.3g}"
-        )
-    total = jax.grad(lambda z: jnp.sum(jnp.asarray(loss(z, labels))))
-    if flat and not any(bool(jnp.any(total(z))) for z in (-likely, likely)):
+        raise ValueError(f"{name} is the same whether the label's probability is high or low")
+    if not any(map(jnp.any, slopes)):
         raise ValueError(
             f"{name} has a gradient of zero wherever it was tried: nothing to train by"
         )

@@ -1,7 +1,7 @@
-"""A loss as a value: what it computes, its constants, and how it is shown.
+"""A loss as a value: what it computes, with which constants, and what it is called.
 
-Everything that a study, a table or a figure needs to know about a loss is here, so that a new
-loss is one value:
+Everything that a study or a table needs to know about a loss is here, so that a new loss is one
+value:
 
 >>> from pgeom.losses import catalogue
 >>> gce = catalogue.LOSSES["gce"]
@@ -15,7 +15,7 @@ loss is one value:
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from pgeom.deferred import Deferred
 
@@ -24,13 +24,6 @@ if TYPE_CHECKING:  # JAX is not needed to name a loss
 
 Link = Literal["softmax", "canonical"]
 _links, _scores = Deferred("pgeom.links"), Deferred("pgeom.scores")
-
-
-class Look(NamedTuple):
-    """The colour and the marker of a loss, the same in every figure."""
-
-    colour: str
-    marker: str
 
 
 @dataclass(frozen=True)
@@ -42,13 +35,12 @@ class LossSpec:
       label: how tables and figures call it.
       family: the losses that figures show side by side.
       make: `make(stats, **constants)` gives `loss(logits, labels)`; it may be called inside a
-        traced function.
+        traced function. None is for the score of `generator`.
       constants: the loss's own, by name; they are part of the identity of a run.
-      look: None leaves the choice to the figures.
-      candidate: whether the loss is under study, and not one of those it is compared with.
+      studied: whether the loss is under study, and not one of those it is compared with.
       proper: whether, as training ends, only the true probabilities have the least risk.
       note: what a user should know before it is trained.
-      generator: of a proper score, `generator(stats, **constants)` gives its F.
+      generator: `generator(stats, **constants)` gives the F of which the loss is the score.
       link: from logits to probabilities, in training and in prediction: softmax, or the canonical
         link of F, with which the loss is the Fenchel–Young loss of F.
       annealed: whether the loss changes as training goes on: `make` is given `progress`, the share
@@ -58,13 +50,12 @@ class LossSpec:
     name: str = field(compare=False)
     label: str = field(compare=False)
     family: str = field(compare=False)
-    make: "Callable[..., Loss]"
+    make: "Callable[..., Loss] | None" = None
     constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    look: Look | None = field(default=None, compare=False)
-    candidate: bool = field(default=False, compare=False)
+    studied: bool = field(default=False, compare=False)
     proper: bool = field(default=False, compare=False)
     note: str = field(default="", compare=False)
-    generator: "Callable[..., Generator] | None" = field(default=None, compare=False)
+    generator: "Callable[..., Generator] | None" = None
     link: Link = "softmax"
     annealed: bool = False
 
@@ -77,9 +68,10 @@ class LossSpec:
         """
         if self.link == "canonical":
             return _links.fenchel_young(self._generator(stats))
-        if self.annealed:
-            return self.make(stats, progress=progress, **self.constants)
-        return self.make(stats, **self.constants)
+        if self.make is None:
+            return _scores.on_logits(_scores.bregman_score(self._generator(stats)))
+        schedule = {"progress": progress} if self.annealed else {}
+        return self.make(stats, **schedule, **self.constants)
 
     def forecast(self, stats: "ClassStats") -> "Forecast":
         """The link of the loss, for the class statistics of one training partition."""
@@ -89,16 +81,15 @@ class LossSpec:
 
         return jax.nn.softmax
 
+    def _generator(self, stats: "ClassStats") -> "Generator":
+        assert self.generator is not None
+        return self.generator(stats, **self.constants)
+
     def with_canonical_link(self) -> "LossSpec":
         """The Fenchel–Young loss of the same generator, under the same name."""
         if self.generator is None:
             raise ValueError(f"{self.name} must be the score of a generator to have its link")
         return replace(self, label=f"{self.label}, canonical", link="canonical")
-
-    def _generator(self, stats: "ClassStats") -> "Generator":
-        if self.generator is None:
-            raise ValueError(f"{self.name} must be the score of a generator to have its link")
-        return self.generator(stats, **self.constants)
 
     def variant(self, name: str, label: str, **constants) -> "LossSpec":
         """The same loss under another name, with some constants changed."""
@@ -113,10 +104,3 @@ def from_logits(loss: Callable) -> "Callable[..., Loss]":
 def from_counts(loss: Callable) -> "Callable[..., Loss]":
     """The `make` of a loss `loss(logits, labels, *, class_counts, **constants)`."""
     return lambda stats, **constants: partial(loss, class_counts=stats.counts, **constants)
-
-
-def from_generator(generator: "Callable[..., Generator]") -> "Callable[..., Loss]":
-    """The `make` of the score of `generator(stats, **constants)`, by softmax."""
-    return lambda stats, **constants: _scores.on_logits(
-        _scores.bregman_score(generator(stats, **constants))
-    )

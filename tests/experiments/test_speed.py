@@ -28,7 +28,7 @@ from experiments.speed.memory import peak_bytes
 from experiments.speed.parts import PARTS
 from experiments.tables.grid import to_markdown
 from pgeom.data import images
-from pgeom.losses import candidates, catalogue
+from pgeom.losses import catalogue, structured
 from pgeom.models.model import MLP
 from pgeom.types import ClassStats
 
@@ -46,7 +46,7 @@ def test_a_job_survives_its_file(job_file):
     job, stack, ridges = read(job_file)
     assert job == prepare.digits_job(("clean",), **TINY) and job.runs == 4
     assert stack.x.shape == (2, 1078, 64) and stack.capm.shape == (2, 10, 10)
-    np.testing.assert_array_equal(ridges.w, candidates.hpg_generator(10).w)
+    np.testing.assert_array_equal(ridges.w, structured.hpg_generator(10).w)
 
 
 def test_the_useful_work_of_an_epoch():
@@ -83,8 +83,8 @@ def test_the_losses_in_pytorch_are_the_catalogue_s():
     labels = np.arange(30, dtype=np.int32) % 10
     centroids = rng.standard_normal((10, 5)).astype(np.float32)
     stats = ClassStats(np.arange(20.0, 30.0, dtype=np.float32), centroids)
-    matrix = torch.as_tensor(np.array(candidates.capm_generator(stats).A))
-    F = candidates.hpg_generator(10)
+    matrix = torch.as_tensor(np.array(structured.capm_generator(stats).A))
+    F = structured.hpg_generator(10)
     ridges = tuple(torch.as_tensor(np.array(part)) for part in (F.lam, F.a, F.rho, F.w, F.b))
     context = Context(matrix, (*ridges, torch.tensor(float(F.scale))), catalogue.MARGIN, 0.1)
     for name, loss in LOSSES.items():

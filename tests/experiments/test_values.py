@@ -63,7 +63,7 @@ def blobs():
 @pytest.fixture
 def values(monkeypatch):
     """One value each: nothing else in the project knows of them."""
-    toy = LossSpec("toy", LABEL, "Toys", from_logits(hinge), {"margin": 1.0}, candidate=True)
+    toy = LossSpec("toy", LABEL, "Toys", from_logits(hinge), {"margin": 1.0}, studied=True)
     monkeypatch.setitem(catalogue.GENERAL, "toy", toy)
     monkeypatch.setitem(sources.BUILT_IN, "blobs", blobs)
     monkeypatch.setitem(architectures.ARCHITECTURES, "toy", lambda shape, K: Linear(*shape, K))

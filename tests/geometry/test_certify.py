@@ -13,7 +13,7 @@ import pytest
 import pgeom
 from pgeom.certificates import certify_range
 from pgeom.certificates.disproofs import rational_point
-from pgeom.losses.candidates import hpg_generator
+from pgeom.losses.structured import hpg_generator
 from pgeom.simplex import tangent_basis
 from proofs_numeric import checker
 from tests.geometry.certified import CONVEX, OTHERS

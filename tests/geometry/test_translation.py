@@ -8,7 +8,7 @@ import pytest
 from pgeom.certificates.arithmetics import values
 from pgeom.certificates.reader import read
 from pgeom.certificates.rewriting import rewrite
-from pgeom.losses.candidates import hpg_generator
+from pgeom.losses.structured import hpg_generator
 from tests.geometry.certified import CONVEX, OTHERS
 
 K = 4

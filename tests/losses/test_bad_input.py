@@ -151,7 +151,7 @@ def test_class_counts_are_looked_at(loss):
         ValueError, match=r"class_counts must be positive and finite, got \[5, 0, 1\]"
     ):
         loss(Z, Y, class_counts=[5, 0, 1])
-    with pytest.raises(ValueError, match=r"class_counts must have shape \[3\] .* got \(2,\)"):
+    with pytest.raises(ValueError, match=r"class_counts must be of K = 3 classes, got K = 2"):
         loss(Z, Y, class_counts=[5, 1])
     with pytest.raises(ValueError, match=r"class_counts must have shape \[K\], got \(1, 3\)"):
         loss(Z, Y, class_counts=[[5, 1, 2]])

@@ -8,7 +8,7 @@ import pytest
 
 from pgeom import simplex
 from pgeom.diagnosis import curvature
-from pgeom.losses import candidates, catalogue
+from pgeom.losses import catalogue, structured
 from pgeom.types import ClassStats
 
 K = 4
@@ -55,19 +55,14 @@ def test_every_loss_is_of_one_of_the_four_families():
     assert {spec.family for spec in specs} == set(FAMILIES)
 
 
-def test_every_loss_has_a_label_and_a_look_of_its_own():
+def test_every_loss_has_a_label_of_its_own():
     specs = list(catalogue.LOSSES.values())
-    assert all(spec.label for spec in specs) and all(spec.look for spec in specs)
+    assert all(spec.label for spec in specs)
     assert len({spec.label for spec in specs}) == len(specs)
-    assert len({spec.look for spec in specs}) == len(specs)
-    assert len({spec.look.colour for spec in specs}) == len(specs)
-    for family in FAMILIES:  # shown side by side: distinct without colour too
-        markers = [spec.look.marker for spec in specs if spec.family == family]
-        assert len(set(markers)) == len(markers)
 
 
 def test_the_candidates_are_the_papers_three():
-    assert [s.name for s in catalogue.LOSSES.values() if s.candidate] == ["capm", "hpg", "apms"]
+    assert [s.name for s in catalogue.LOSSES.values() if s.studied] == ["capm", "hpg", "apms"]
 
 
 def test_no_two_losses_are_equal():
@@ -97,40 +92,40 @@ def test_losses_built_inside_a_vmap_belong_to_their_member():
 
 
 def test_hpgs_mean_curvature_is_two():
-    F = candidates.hpg_generator(K)
-    found = curvature.mean_curvature(F, K, key=jax.random.key(candidates.GEOMETRY_SEED))
+    F = structured.hpg_generator(K)
+    found = curvature.mean_curvature(F, K, key=jax.random.key(structured.GEOMETRY_SEED))
     np.testing.assert_allclose(found, 2.0, rtol=1e-6)
     other = curvature.mean_curvature(F, K, key=jax.random.key(1))  # other draws, nearly the same
     np.testing.assert_allclose(other, 2.0, rtol=1e-2)
 
 
 def test_hpgs_ridges_are_those_of_the_protocol():
-    F = candidates.hpg_generator(10)
+    F = structured.hpg_generator(10)
     assert F.w.shape == (4, 10)
     np.testing.assert_allclose(np.linalg.norm(F.w, axis=1), 1, rtol=1e-6)
     np.testing.assert_allclose(F.b, np.mean(F.w, axis=1), rtol=1e-5)  # wᵀu: through the centre
     assert F.a.tolist() == F.rho.tolist() == [0.25] * 4 and F.lam == 1
-    assert candidates.hpg_generator(10, ridges=0).w.shape == (0, 10)
-    np.testing.assert_allclose(candidates.hpg_generator(10, ridges=0).scale, 2.0, rtol=1e-6)
-    gentle = candidates.hpg_generator(10, mean_curvature=0.5)
+    assert structured.hpg_generator(10, ridges=0).w.shape == (0, 10)
+    np.testing.assert_allclose(structured.hpg_generator(10, ridges=0).scale, 2.0, rtol=1e-6)
+    gentle = structured.hpg_generator(10, mean_curvature=0.5)
     np.testing.assert_allclose(4 * gentle.scale, F.scale, rtol=1e-6)
 
 
 @pytest.mark.parametrize("classes", [3, 10])
 def test_the_low_rank_factor_is_that_of_the_protocol(classes):
-    B = candidates.low_rank_factor(classes)
+    B = structured.low_rank_factor(classes)
     assert B.shape == (classes, min(4, classes))
-    many = np.concatenate([candidates.low_rank_factor(k) * np.sqrt(4) / 0.2 for k in range(50, 60)])
+    many = np.concatenate([structured.low_rank_factor(k) * np.sqrt(4) / 0.2 for k in range(50, 60)])
     np.testing.assert_allclose([np.mean(many), np.std(many)], [0, 1], atol=0.06)
 
 
 def test_the_geometry_is_drawn_with_the_seed_of_the_protocol():
     """2025, with 0 for CAPM's factor and 1 for HPG's directions, and the number of classes."""
     draws = np.random.default_rng([2025, 0, 6]).standard_normal((6, 4))
-    np.testing.assert_allclose(candidates.low_rank_factor(6), 0.2 * draws / 2, rtol=1e-12)
+    np.testing.assert_allclose(structured.low_rank_factor(6), 0.2 * draws / 2, rtol=1e-12)
     w = np.random.default_rng([2025, 1, 6]).standard_normal((4, 6))
     w /= np.linalg.norm(w, axis=1, keepdims=True)
-    F = candidates.hpg_generator(6)
+    F = structured.hpg_generator(6)
     np.testing.assert_allclose(F.w, w, rtol=1e-6)
     # the scale makes the mean of trace(H)/K two over the draws of that key
     points = np.asarray(simplex.uniform(jax.random.key(2025), 6, curvature.DRAWS), np.float64)
@@ -140,16 +135,16 @@ def test_the_geometry_is_drawn_with_the_seed_of_the_protocol():
 
 
 def test_the_geometry_is_one_constant_whatever_the_precision_or_tracing():
-    eager = candidates.hpg_generator(5)
-    candidates.hpg_generator.cache_clear()
+    eager = structured.hpg_generator(5)
+    structured.hpg_generator.cache_clear()
     with jax.enable_x64(True):
-        wide = candidates.hpg_generator(5)
-    candidates.hpg_generator.cache_clear()
+        wide = structured.hpg_generator(5)
+    structured.hpg_generator.cache_clear()
     traced = {}
 
     @jax.jit
     def build(z):
-        traced["F"] = candidates.hpg_generator(5)
+        traced["F"] = structured.hpg_generator(5)
         return traced["F"](z)
 
     build(jnp.full(5, 0.2))

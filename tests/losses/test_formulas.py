@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.losses import candidates, catalogue
+from experiments.engine.linked import TSALLIS
+from pgeom.losses import catalogue, structured
 from pgeom.types import ClassStats
 
 K = 5
@@ -91,7 +92,7 @@ def capm(z, y):
     graph = np.exp(-square / np.median(square[np.triu_indices(K, 1)])) * (1 - np.eye(K))
     graph = graph / np.max(np.sum(graph, axis=1))
     tail = np.sqrt(360.0 / COUNTS)
-    B = candidates.low_rank_factor(K)
+    B = structured.low_rank_factor(K)
     A = np.eye(K) + B @ B.T + np.diag(np.sum(graph, axis=1)) - graph
     A = A + 0.2 * np.diag(tail / np.mean(tail))
     A = A * 2 * K / np.trace(A)
@@ -100,7 +101,7 @@ def capm(z, y):
 
 
 def hpg(z, y):
-    F = candidates.hpg_generator(K)
+    F = structured.hpg_generator(K)
     w, s = np.asarray(F.w, np.float64), float(F.scale)
     b, p, e = w.mean(axis=1), softmax(z), np.eye(K)[y]
 
@@ -143,5 +144,5 @@ def test_tsallis_of_the_study_of_links_is_a_multiple_of_its_score(x64):
     p = np.exp(LOGITS) / np.sum(np.exp(LOGITS), axis=1, keepdims=True)
     own = p[np.arange(len(p)), LABELS]
     expected = 2 + np.sum(p**1.5, axis=1) - 3 * np.sqrt(own)
-    actual = catalogue.TSALLIS.build(stats)(jnp.asarray(LOGITS), jnp.asarray(LABELS))
+    actual = TSALLIS.build(stats)(jnp.asarray(LOGITS), jnp.asarray(LABELS))
     np.testing.assert_allclose(actual / actual[0], expected / expected[0], rtol=1e-10)

@@ -1,5 +1,8 @@
 """Losses of one's own: what they are made into, and what is refused, with a reason."""
 
+import copy
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +17,6 @@ from pgeom.losses.own import (
     matching_factor,
     plain_loss,
     require_convex,
-    require_curvature,
     require_loss,
 )
 from pgeom.types import ClassStats
@@ -102,10 +104,10 @@ UNMATCHED = {
 @pytest.mark.parametrize("case", UNMATCHED)
 def test_what_no_factor_matches_is_refused_in_one_line(case):
     with pytest.raises(ValueError) as error:
-        require_curvature(UNMATCHED[case], 10, "my.py:F")
+        matching_factor(UNMATCHED[case], 10, "my.py:F")
     said = str(error.value)
     assert said.startswith("my.py:F must have a positive, finite curvature at uniform prob")
-    assert said.endswith("give --no-match to train it as it is") and "\n" not in said
+    assert said.endswith("(K=10); match=False leaves it as it is") and "\n" not in said
 
 
 def test_the_squared_norm_is_the_brier_score():
@@ -134,10 +136,13 @@ class Power:
 
 NO_GENERATORS = {
     "concave": (lambda p: -jnp.sum(p**2), "F is not convex, so its score is not proper"),
-    "a vector": (lambda p: p, "must return a real scalar for p[3], got float32 of shape (3,)"),
+    "a vector": (lambda p: p, "F must return a scalar for p[3], got shape (3,)"),
     "integer": (lambda p: 3, "must return a real scalar"),
-    "a class": (Power, "F(p) is a Power, to be called itself"),
-    "a factory": (lambda p: lambda q: jnp.sum(q**2), "F(p) is a function, to be called itself"),
+    "a class": (Power, "F must return a real scalar for p[3], got Power"),
+    "a factory": (
+        lambda p: lambda q: jnp.sum(q**2),
+        "for p[3], got function",
+    ),
     "two arguments": (lambda p, q: jnp.sum(p), "raised TypeError"),
     "not for JAX": (lambda p: float(p[0]), "raised"),
     "not finite": (lambda p: jnp.sum(p * jnp.log(p)), "must be finite at the vertices"),
@@ -190,7 +195,7 @@ NO_LOSSES = {
     "infinite once": (lambda z, y: jnp.where(y == 0, jnp.inf, z[:, 0]), "must be finite"),
     "one sign wrong": (
         lambda z, y: jnp.where(y == 2, -1, 1) * cross_entropy(z, y),
-        "for label 2 it",
+        "for label 2, from",
     ),
     "no labels": (lambda z, y: jnp.sum(z, axis=-1) ** 2, "is the same whether the label's"),
     "a constant": (lambda z, y: jnp.zeros(len(y)), "is the same whether the label's"),
@@ -273,20 +278,10 @@ def test_what_a_user_may_call_a_loss():
         make_loss(lambda a, b, c: a, 3)
 
 
-class Multiple:
-    """c Σp³, of which c may change."""
-
-    def __init__(self, c):
-        self.c = c
-
-    def __call__(self, p):
-        return self.c * cubic(p)
-
-
-def test_a_generator_that_may_change_is_measured_every_time():
-    F = Multiple(1.0)
-    expected = values(generator_loss(cubic, "cubic"))
-    for c in (1.0, 5.0):
-        F.c = c
-        np.testing.assert_allclose(values(generator_loss(F, "F")), expected, rtol=1e-5)
-    np.testing.assert_allclose(values(generator_loss(Multiple(9.0), "F")), expected, rtol=1e-5)
+def test_equal_losses_share_one_value_and_its_compiled_programs():
+    """As the copies that scikit-learn's `clone` makes of every parameter."""
+    for one in (pgeom.generators.tsallis(1.5), partial(scaled_entropy, scale=2.0), cubic):
+        assert make_loss(copy.deepcopy(one), 3) is make_loss(one, 3)
+    for other in (pgeom.generators.tsallis(1.25), partial(scaled_entropy, scale=3.0)):
+        assert make_loss(other, 3) is not make_loss(pgeom.generators.tsallis(1.5), 3)
+    assert make_loss(cubic, 3) is not make_loss(cubic, 3, match=False)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 from pgeom.losses import catalogue, likelihood
-from pgeom.losses.spec import Look, LossSpec, from_counts, from_logits
+from pgeom.losses.spec import LossSpec, from_counts, from_logits
 from pgeom.types import ClassStats
 
 STATS = ClassStats(counts=jnp.array([8.0, 2.0]), centroids=jnp.array([[0.0], [1.0]]))
@@ -32,7 +32,7 @@ def test_a_variant_changes_some_constants_and_keeps_the_rest():
     harsh = sce.variant("sce-harsh", "SCE, harsh", alpha=6.0)
     assert (harsh.name, harsh.label) == ("sce-harsh", "SCE, harsh")
     assert harsh.constants == {**sce.constants, "alpha": 6.0}
-    assert (harsh.make, harsh.family, harsh.look) == (sce.make, sce.family, sce.look)
+    assert (harsh.make, harsh.family) == (sce.make, sce.family)
     assert sce.constants["alpha"] == 0.1  # untouched
     assert harsh != sce
 
@@ -43,8 +43,8 @@ def test_a_variant_computes_with_its_constants(squared):
     assert cubed.build(STATS)(2 * Z, Y) == 8
 
 
-def test_equality_ignores_how_a_loss_is_called_and_shown():
-    other = replace(GCE, name="x", label="X", family="Y", look=Look("#123456", "o"), candidate=True)
+def test_equality_ignores_how_a_loss_is_called():
+    other = replace(GCE, name="x", label="X", family="Y", studied=True)
     assert other == GCE and hash(other) == hash(GCE)
     assert GCE.variant("gce-again", "GCE", q=0.7) == GCE
     assert len({GCE, other}) == 1
@@ -58,10 +58,6 @@ def test_equality_sees_what_a_loss_computes():
 def test_a_spec_cannot_be_changed():
     with pytest.raises(AttributeError):
         GCE.name = "other"
-
-
-def test_a_look_is_left_to_the_figures_where_none_is_given(squared):
-    assert squared.look is None and not squared.candidate and GCE.look is not None
 
 
 def test_class_counts_reach_a_loss_that_asks_for_them():

@@ -108,7 +108,7 @@ def command(monkeypatch):
         (["--generator", "my_generators:number"], "must be a function"),
         (["--generator", "my_generators:two_arguments"], "of one p[2]"),
         (["--generator", "my_generators.py:two_arguments"], "two_arguments raised TypeError"),
-        (["--generator", "my_generators:vector", "--classes", "3"], "got float64 of shape (3,)"),
+        (["--generator", "my_generators:vector", "--classes", "3"], "got shape (3,)"),
         (["--generator", "my_generators.py:wide_only", "--classes", "3"], "64 bits please (K=3)"),
         (["--generator", "my_generators:once", "--classes", "3"], "raised TypeError: can't apply"),
         (["--generator", "my_generators:quits", "--classes", "3"], "raised SystemExit"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgeom.data import sources
-from pgeom.losses import candidates
+from pgeom.losses import structured
 from pgeom.losses.catalogue import LOSSES
 from pgeom.paper import objectives
 from pgeom.types import ClassStats
@@ -39,7 +39,7 @@ def test_the_penalty_is_the_catalogues():
     with jax.enable_x64(False):
         stats = ClassStats(jnp.ones(3), jnp.asarray(rng.normal(size=(3, 2)), jnp.float32))
         z, labels = jnp.asarray(rng.normal(size=(3, 3)), jnp.float32), jnp.arange(3)
-        F, constants = candidates.hpg_generator(3), configurations.EXPERIMENT._asdict()
+        F, constants = structured.hpg_generator(3), configurations.EXPERIMENT._asdict()
         ours = objectives.apms(F, **constants, beta0=0.2, horizon=10)(z, labels, 3)
         theirs = LOSSES["apms"].build(stats, 0.3)(z, labels)
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)

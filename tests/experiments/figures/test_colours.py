@@ -66,6 +66,15 @@ def test_all_losses_share_a_panel(panels):
     assert max(map(len, panels("longtail"))) == len(LOSSES)
 
 
+def test_every_loss_has_a_look_of_its_own():
+    assert set(figure_style.LOOKS) == set(LOSSES)
+    looks = [*figure_style.LOOKS.values(), *figure_style.SPARE]
+    assert len({look.colour for look in looks}) == len({*looks}) == len(looks)
+    for family in {spec.family for spec in LOSSES.values()}:  # distinct without colour too
+        shown = [name for name, spec in LOSSES.items() if spec.family == family]
+        assert len({figure_style.LOOKS[name].marker for name in shown}) == len(shown)
+
+
 def test_house_colours_are_apart():
     house = (figure_style.BLUE, figure_style.RED, figure_style.GREEN, figure_style.ORANGE)
     for one, other in combinations((*house, figure_style.BLACK), 2):

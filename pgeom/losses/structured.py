@@ -1,4 +1,4 @@
-"""The paper's three objectives with the constants of the protocol: CAPM, HPG and APMS.
+"""The structured losses of the paper, CAPM, HPG and APMS, with the constants of its experiments.
 
 The paper states none of the constants marked ◇; they were fitted to its published tables.
 
@@ -8,6 +8,7 @@ The paper states none of the constants marked ◇; they were fitted to its publi
 
 from collections.abc import Callable
 from functools import cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from jax.typing import ArrayLike
 
 from pgeom import generators
 from pgeom.diagnosis.curvature import match_curvature
-from pgeom.generators import Combination, Hyperbolic, Quadratic, SquaredNorm, hyperbolic
+from pgeom.generators import Hyperbolic, Quadratic, SquaredNorm, hyperbolic
 from pgeom.losses.catalogue import CAPM, HPG, MEAN_CURVATURE
 from pgeom.paper import objectives
 from pgeom.paper.class_structure import capm_matrix
@@ -44,14 +45,18 @@ def brier_generator(stats: ClassStats) -> SquaredNorm:
     return generators.squared_norm
 
 
-def capm_generator(stats: ClassStats, **changes) -> Quadratic:
-    """CAPM's generator with the protocol's constants, or with some of them changed."""
-    constants = {**CAPM, **changes}
-    K = stats.counts.shape[0]
-    factor = low_rank_factor(K) if constants["low_rank"] else np.zeros((K, 0))
-    constants["low_rank"] = jnp.asarray(factor, stats.centroids.dtype)
+def capm_generator(stats: ClassStats, **changes: Any) -> Quadratic:
+    """CAPM's generator, with the matrix of this training partition.
+
+    Args:
+      stats: of the partition.
+      **changes: of the constants in `catalogue.CAPM`.
+    """
+    constants = CAPM | changes
+    factor = low_rank_factor(stats.counts.shape[0])
+    kept = jnp.asarray(factor if constants["low_rank"] else factor[:, :0], stats.centroids.dtype)
     # definite by construction: no need to look at A, which is traced in the trainer
-    return Quadratic(capm_matrix(stats, **constants))
+    return Quadratic(capm_matrix(stats, **constants | {"low_rank": kept}))
 
 
 def low_rank_factor(K: int) -> np.ndarray:
@@ -69,17 +74,17 @@ def hpg_generator(
     w = np.random.default_rng([GEOMETRY_SEED, 1, K]).standard_normal((ridges, K))
     w = w / np.linalg.norm(w, axis=1, keepdims=True)
     make = partial(hyperbolic, lam=1.0, a=0.25, rho=0.25, w=w, b=w.mean(axis=1))
-    return _matched(make, K, mean_curvature)
+    return matched(make, K, mean_curvature)
 
 
-@cache
-def tsallis_generator(K: int, *, alpha: float, mean_curvature: float) -> Combination:
-    """The Tsallis entropy of order α with this mean curvature."""
-    return _matched(lambda: 1.0 * generators.tsallis(alpha), K, mean_curvature)
+def matched(make: Callable, K: int, target: float) -> Any:
+    """A generator with this mean curvature: a constant, also where a builder is being traced.
 
-
-def _matched(make: Callable, K: int, target: float):
-    """A generator with this mean curvature: a constant, also where a builder is being traced."""
+    Args:
+      make: gives it at another scale.
+      K: the number of classes.
+      target: for `curvature.mean_curvature`.
+    """
     with jax.ensure_compile_time_eval(), jax.enable_x64(False):  # the same one in either precision
         # jitted, and the key an argument, to compile one small program and not one per operation
         match = jax.jit(lambda F, key: match_curvature(F, K, target=target, key=key))

@@ -40,16 +40,20 @@ def concrete(value: Numbers) -> np.ndarray | None:
     return None if isinstance(value, jax.core.Tracer) else np.asarray(value, np.float64)
 
 
+def check(name: str, value: Numbers, must: str, holds: Callable[[np.ndarray], Any]) -> None:
+    """Raise unless `holds(value)`, of an array; a traced value cannot be inspected, and passes."""
+    if (known := concrete(value)) is not None:
+        require(holds(known), name, must, value)
+
+
 def check_positive(name: str, value: Numbers) -> None:
     """Raise unless the value is finite and > 0."""
-    if (known := concrete(value)) is not None:
-        require((known > 0) & np.isfinite(known), name, "positive and finite", value)
+    check(name, value, "positive and finite", lambda x: (x > 0) & np.isfinite(x))
 
 
 def check_nonnegative(name: str, value: Numbers) -> None:
     """Raise unless the value is finite and ≥ 0."""
-    if (known := concrete(value)) is not None:
-        require((known >= 0) & np.isfinite(known), name, "nonnegative and finite", value)
+    check(name, value, "nonnegative and finite", lambda x: (x >= 0) & np.isfinite(x))
 
 
 def check_scalar(name: str, value: Numbers) -> None:

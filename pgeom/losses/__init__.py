@@ -9,10 +9,10 @@ Each is `loss(logits[..., K], labels[...], *, ...) -> [...]`, one value per exam
 
 from typing import TYPE_CHECKING
 
-from pgeom.deferred import hand_on
+from pgeom.deferred import lazy_names
 
 if TYPE_CHECKING:
     from pgeom.losses.functions import *  # noqa: F403
 
 # commands import the catalogue, and parse their arguments without JAX
-__getattr__, __dir__ = hand_on(__name__, "pgeom.losses.functions")
+__getattr__, __dir__ = lazy_names(__name__, "pgeom.losses.functions")

@@ -58,7 +58,7 @@ def label_smoothing(
     Returns:
       `[...]`.
     """
-    checks.require((epsilon >= 0) & (epsilon <= 1), "epsilon", "in [0, 1]", epsilon)
+    checks.check("epsilon", epsilon, "in [0, 1]", lambda x: (x >= 0) & (x <= 1))
 
     def example(logits, label):
         K = logits.shape[-1]
@@ -102,7 +102,7 @@ def poly1(logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 1.0) -> Float
     Returns:
       `[...]`.
     """
-    checks.require(epsilon >= -1, "epsilon", "at least -1", epsilon)
+    checks.check("epsilon", epsilon, "at least -1", lambda x: x >= -1)
 
     def example(logits, label):
         u = log_odds_against(logits, label)
@@ -174,7 +174,7 @@ def class_balanced_cross_entropy(
     Returns:
       `[...]`.
     """
-    checks.require((beta >= 0) & (beta < 1), "beta", "in [0, 1)", beta)
+    checks.check("beta", beta, "in [0, 1)", lambda x: (x >= 0) & (x < 1))
     counts = _counts(class_counts, logits)
     beta = jnp.asarray(beta, counts.dtype)
     weights = (1 - beta) / -jnp.expm1(counts * jnp.log(beta))

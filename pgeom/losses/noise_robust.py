@@ -67,7 +67,7 @@ def generalized_cross_entropy(
     Returns:
       `[...]`.
     """
-    checks.require((q > 0) & (q <= 1), "q", "in (0, 1]", q)
+    checks.check("q", q, "in (0, 1]", lambda x: (x > 0) & (x <= 1))
 
     def example(logits, label):
         return -expm1(-(softplus(log_odds_against(logits, label)) * q)) / q
@@ -97,7 +97,7 @@ def symmetric_cross_entropy(
     """
     checks.check_nonnegative("alpha", alpha)
     checks.check_nonnegative("beta", beta)
-    checks.require(A < 0, "A", "negative", A)
+    checks.check("A", A, "negative", lambda x: x < 0)
 
     def example(logits, label):
         u = log_odds_against(logits, label)

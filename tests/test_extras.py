@@ -77,6 +77,7 @@ def test_the_library_alone_trains_diagnoses_links_and_measures():
     [
         ("import pgeom.sklearn", "pgeom.sklearn", "experiments"),
         ("import pgeom; pgeom.certify(lambda p: p @ p, 3)", "certify", "certify"),
+        ("import pgeom; pgeom.verify({})", "verify", "certify"),
         ("import pgeom; pgeom.fit(None, None, None, None, None, [0])", "fit", "experiments"),
     ],
 )

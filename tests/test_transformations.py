@@ -248,6 +248,7 @@ NO_ROWS = {
     "check_generator": ON_HOST,
     "diagnose": ON_HOST,
     "significance": ON_HOST,
+    "verify": ON_HOST,
     "fit": ON_HOST,
     "from_arrays": ON_HOST,
     "generator": "makes a generator",

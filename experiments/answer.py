@@ -165,8 +165,8 @@ def read(plan: Plan, out: Path):
     """The runs of the protocol, of every control and of the other studies, as frames."""
     import pandas as pd
 
-    from experiments.engine.records import Store
     from experiments.engine.results import read_frame
+    from experiments.engine.store import Store
 
     stores = {folder: Store(folder) for folder in plan.folders(out)}
 

@@ -23,11 +23,10 @@ def main(
 ) -> int:
     """Train a recorded run again and compare every value; exit code 1 if one differs.
 
-    Everything is taken from the record and the manifest beside it, and nothing in the folder is
-    changed.
+    Everything is taken from records.db, and nothing in the folder is changed.
 
     Args:
-        run: The identity of the run, or the beginning of it, as in records.jsonl.
+        run: The identity of the run, or the beginning of it, as in records.db.
         out: The folder of the record.
         trust: Read the files that the record names and run their code.
         json: Print what differs as JSON, and nothing else, on stdout.
@@ -37,18 +36,18 @@ def main(
     from experiments.engine.jobs import Machine
     from experiments.engine.rebuild import find_record, name_files, rebuild_study
     from experiments.engine.recompute import recompute
-    from experiments.engine.records import Store
     from experiments.engine.sensitivity import MEASURES
+    from experiments.engine.store import Store
 
     store = Store(out)
     record = find_record(store, run)
-    named = name_files(record, store.manifest)
+    named = name_files(record, store.descriptions)
     if named and not trust:
         files = ", ".join(map(repr, named))
         raise UsageError(f"the record names {files}: give --trust to read it and to run its code")
     available = devices.prepare_devices(None)
     console = command_line.make_console(stderr=json)
-    study = rebuild_study(record, store.manifest, MEASURES)
+    study = rebuild_study(record, store.descriptions, MEASURES)
     console.print(
         f"{record['identity']}: {record['dataset']}, {record['regime']}, seed {record['seed']}, "
         f"{record['label']}",

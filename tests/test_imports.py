@@ -40,7 +40,7 @@ def before(room):
 
 
 # what reads records and never trains: neither jobs, commands nor the trainer
-READING = {f"experiments.engine.{name}" for name in ("study", "records", "results", "linked")}
+READING = {f"experiments.engine.{name}" for name in ("study", "store", "results", "linked")}
 READING |= LOSSES | {"pgeom.data", "pgeom.evaluation", "experiments.shell"}
 SHELL = "experiments.shell"
 SHOWING = {SHELL, "experiments.engine", "experiments.tables", "experiments.figures"}

@@ -3,20 +3,17 @@
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.engine.disk import one_line_errors, require_appendable
-from experiments.engine.lock import claim
 from experiments.engine.options import Options
 from experiments.engine.study import Study
 from experiments.shell import command_line
-from experiments.shell.files import require_writable
+from experiments.shell.files import make_folder, require_writable
 from pgeom.messages import count
 
 if TYPE_CHECKING:  # what needs JAX is imported when a command begins
-    from experiments.engine.records import Store
+    from experiments.engine.store import Store
 
 
 class Command:
@@ -51,31 +48,27 @@ class Command:
     def train_in(self, folders: Mapping[Path, Sequence[Study]]) -> None:
         """Train what is missing of the studies of each folder.
 
-        No other process writes to any of the folders meanwhile, and what is damaged in them is set
-        aside before anything is trained.
+        A damaged database is moved aside before anything is trained. Other commands may write to
+        the same folders meanwhile.
         """
         from experiments.engine.jobs import train_missing
 
-        with claim(*folders) if self.machine.is_primary else nullcontext():
-            stores = {folder: self._open(folder) for folder in folders}
-            jobs = [(study, stores[folder]) for folder, those in folders.items() for study in those]
-            for number, (study, store) in enumerate(jobs, start=1):
-                self._say_notes(study)
-                self.requested += study.runs
-                place = f" ({number} of {len(jobs)})" if len(jobs) > 1 else ""
-                title = f"{study.name or 'study'}{place}, {study.dataset.name}"
-                self.stats += train_missing(study, store, self.machine, title)
+        stores = {folder: self._open(folder) for folder in folders}
+        jobs = [(study, stores[folder]) for folder, those in folders.items() for study in those]
+        for number, (study, store) in enumerate(jobs, start=1):
+            self._say_notes(study)
+            self.requested += study.runs
+            place = f" ({number} of {len(jobs)})" if len(jobs) > 1 else ""
+            title = f"{study.name or 'study'}{place}, {study.dataset.name}"
+            self.stats += train_missing(study, store, self.machine, title)
 
     def _open(self, folder: Path) -> "Store":
-        """The records of a folder, in which whatever was damaged is named and set aside."""
-        from experiments.engine.damage import set_damage_aside
-        from experiments.engine.records import LOGITS, RECORDS, Store
+        """The records of a folder, whose database is ready to be written to."""
+        from experiments.engine.store import Store, mend
 
         if self.machine.is_primary:
-            for damage in set_damage_aside(folder):
+            for damage in mend(folder):
                 print(damage, file=sys.stderr)
-            require_writable(folder / LOGITS, option="--out")
-            require_appendable(folder / RECORDS)
         return Store(folder)
 
     def _say_notes(self, study: Study) -> None:
@@ -90,8 +83,7 @@ class Command:
         """Show the results, in the process that writes, and say where everything is."""
         if not self.machine.is_primary:
             return
-        with one_line_errors("make", self.out):
-            self.out.mkdir(parents=True, exist_ok=True)
+        make_folder(self.out, option="--out")
         files = ", ".join(path.name for path in show())
         reused = self.requested - self.stats.runs
         self.console.print(

@@ -85,7 +85,7 @@ def identify(study: Study) -> StudyIdentity:
 
 
 def describe(study: Study) -> dict[str, dict[str, Any]]:
-    """The parts of a study by their hashes, for a reader of the manifest.
+    """The parts of a study by their hashes, for a reader of the records.
 
     `source` is how the command line named a part; null if it did not.
     """

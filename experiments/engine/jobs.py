@@ -15,7 +15,7 @@ from rich.text import Text
 from experiments.engine.identity import describe
 from experiments.engine.missing import Job, find_missing
 from experiments.engine.progress import make_bar
-from experiments.engine.records import Store
+from experiments.engine.store import Store
 from experiments.engine.study import Study
 from experiments.shell.errors import UsageError
 from pgeom.training.trainer import (

@@ -14,9 +14,8 @@ from experiments.engine.cells import PreparedCell, cell_stream, prepare
 from experiments.engine.devices import describe_device
 from experiments.engine.identity import identify
 from experiments.engine.measures import Fields
-from experiments.engine.records import Store
-from experiments.engine.results import member_name
 from experiments.engine.scoring import make_records
+from experiments.engine.store import Store
 from experiments.engine.study import Cell, Study
 from pgeom.data.splits import split_rows
 from pgeom.training.trainer import Programs, Sizes, Trained, share_features, task_sizes
@@ -74,8 +73,7 @@ class Job(NamedTuple):
         identity = identify(study)
         records, arrays = make_records(study, identity, prepared, trained, extra_fields)
         device = {"device": describe_device(self.devices)}
-        name = member_name(study, identity.member(cell), cell)
-        self.store.add(name, [record | device for record in records], arrays)
+        self.store.add(identity.member(cell), [record | device for record in records], arrays)
 
 
 def find_missing(study: Study, store: Store) -> Job:

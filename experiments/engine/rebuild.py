@@ -1,17 +1,15 @@
-"""A recorded run as a study of its own, from what its record and the manifest say of it."""
+"""A recorded run as a study of its own, from what its record and the descriptions beside it say."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from experiments.engine.identity import SCORES, TIMED, identify
-from experiments.engine.lines import Record
 from experiments.engine.linked import TSALLIS
-from experiments.engine.manifest import Parts
 from experiments.engine.measures import Measure
 from experiments.engine.own_losses import GENERATORS, LOSSES, load_once
 from experiments.engine.own_models import make_model
-from experiments.engine.records import Store, versions
+from experiments.engine.store import Parts, Record, Store, versions
 from experiments.engine.study import Cell, Study
 from experiments.shell.errors import UsageError, refusals
 from pgeom.data import sources
@@ -39,32 +37,32 @@ def find_record(store: Store, prefix: str) -> Record:
     return store.records[found[0]]
 
 
-def name_files(record: Record, manifest: Parts) -> list[str]:
+def name_files(record: Record, descriptions: Parts) -> list[str]:
     """What the record names that is not built in: a file of data, and functions, whose code is run.
 
     A folder of records may be anybody's, so nobody should find out too late.
     """
     dataset, model, loss = (
-        _described(manifest, part, record)["source"] for part in ("dataset", "model", "loss")
+        _described(descriptions, part, record)["source"] for part in ("dataset", "model", "loss")
     )
     named = [dataset["name"]] if dataset and dataset["name"] not in sources.BUILT_IN else []
     named += [model] if model and model not in ARCHITECTURES else []
     return named + list((loss or {}).values())
 
 
-def rebuild_study(record: Record, manifest: Parts, measures: Mapping[str, Measure]) -> Study:
+def rebuild_study(record: Record, descriptions: Parts, measures: Mapping[str, Measure]) -> Study:
     """The study of one run, whose parts have the hashes of the record.
 
     Args:
       record: of the run.
-      manifest: of its folder.
+      descriptions: those of its folder.
       measures: those that studies may have, by name.
 
     Raises:
       UsageError: in one line, if a part cannot be found again or has changed.
     """
     parts = {
-        part: _described(manifest, part, record)
+        part: _described(descriptions, part, record)
         for part in ("dataset", "model", "training", "measure", "loss")
     }
     dataset, measure = _load_dataset(parts["dataset"], record), parts["measure"]
@@ -85,11 +83,11 @@ def rebuild_study(record: Record, manifest: Parts, measures: Mapping[str, Measur
     return _require_same(study, record)
 
 
-def _described(manifest: Parts, part: str, record: Record) -> Any:
-    described = manifest.get(part, {}).get(record["made_from"][part])
+def _described(descriptions: Parts, part: str, record: Record) -> Any:
+    described = descriptions.get(part, {}).get(record["made_from"][part])
     if described is None:
         raise UsageError(
-            f"the manifest does not describe the {part} of run {record['identity']}: "
+            f"nothing describes the {part} of run {record['identity']}: "
             "rerun the command that trained it"
         )
     return described

@@ -9,9 +9,7 @@ import numpy as np
 
 from experiments.engine.identity import identify
 from experiments.engine.jobs import Machine, train_missing
-from experiments.engine.lines import Record
-from experiments.engine.records import Store
-from experiments.engine.results import member_name
+from experiments.engine.store import Record, Store
 from experiments.engine.study import Study
 
 ACCOMPANYING = ("device", "versions", "seconds")  # which may differ in equal runs
@@ -53,7 +51,7 @@ def recompute(study: Study, store: Store, machine: Machine) -> Comparison:
       machine: to train on.
     """
     (cell,), identity = study.cells, identify(study)
-    (run,), member = identity.runs(cell), member_name(study, identity.member(cell), cell)
+    (run,), member = identity.runs(cell), identity.member(cell)
     recorded, recorded_logits = store.records[run], store.logits(member)[run]
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
         fresh = Store(Path(folder))

@@ -1,7 +1,5 @@
 """The records of a study as a frame, and the logits of its runs."""
 
-import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +9,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from experiments.engine.identity import identify
-from experiments.engine.lines import TORN, describe_flaws
-from experiments.engine.records import RECORDS, Store
+from experiments.engine.store import LABELS, Store
 from experiments.engine.study import Cell, Study
 from pgeom.data.regimes import Regime
 
@@ -33,14 +30,11 @@ def read_frame(study: Study, folder: Path, store: Store | None = None) -> pd.Dat
 
     Whatever name a run was recorded under, it has the name and label of the study's loss; `uneven`
     says whether the classes of its dataset are, by which tables choose their metric, and `stop_on`
-    what made an epoch the best one. Damaged lines are left out with a warning that names them. A
-    `store` of the folder that is at hand saves reading its records again.
+    what made an epoch the best one. A `store` of the folder that is at hand saves reading it again.
     """
     store, identity, rows = store or Store(folder), identify(study), []
     shared = {"uneven": study.dataset.is_uneven, "stop_on": study.training.stop_on}
     records = store.records
-    for flaw in describe_flaws(line for line in store.lines if line.flaw != TORN):
-        warnings.warn(f"{folder / RECORDS}, {flaw}; left out", stacklevel=2)
     for cell in study.cells:
         for loss, key in zip(study.losses, identity.runs(cell), strict=True):
             if key in records:
@@ -65,17 +59,11 @@ def read_logits(study: Study, regime: Regime, folder: Path) -> TestLogits:
     """The test logits of every run of a study in one regime."""
     store, identity = Store(folder), identify(study)
     cells = [Cell(regime, seed) for seed in study.seeds]
-    arrays = [store.logits(member_name(study, identity.member(cell), cell)) for cell in cells]
+    arrays = [store.logits(identity.member(cell)) for cell in cells]
     runs = [identity.runs(cell) for cell in cells]
     logits = {
         loss.name: np.stack([one[keys[k]] for one, keys in zip(arrays, runs, strict=True)])
         for k, loss in enumerate(study.losses)
     }
-    labels = np.stack([one["labels"] for one in arrays])
+    labels = np.stack([one[LABELS] for one in arrays])
     return TestLogits(study.dataset.name, str(regime), labels, logits)
-
-
-def member_name(study: Study, member: str, cell: Cell) -> str:
-    """The name of the file of a member's logits."""
-    safe = re.sub(r"[^\w.-]+", "-", study.dataset.name)  # it may be anything in a user's code
-    return f"{safe}_{cell.regime}_{cell.seed}_{member}.npz"

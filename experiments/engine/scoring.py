@@ -17,11 +17,10 @@ from jaxtyping import Array, Float, Shaped
 
 from experiments.engine.cells import PreparedCell
 from experiments.engine.identity import StudyIdentity
-from experiments.engine.lines import Record
 from experiments.engine.link_scoring import score_canonical
 from experiments.engine.measures import Fields
 from experiments.engine.predictions import PRIOR, Predictions, Scores, calibrated, prefix, raw
-from experiments.engine.records import json_float
+from experiments.engine.store import LABELS, Record, json_float
 from experiments.engine.study import Study
 from pgeom.evaluation import calibration
 from pgeom.losses.spec import LossSpec
@@ -80,7 +79,7 @@ def make_records(
         "noise_transition": np.round(prepared.noise.transition, 6).tolist(),
         "realised_validation_noise_rate": round(float(prepared.validation_noise), 6),
     }
-    records, arrays = [], {"labels": prepared.split.test.labels}
+    records, arrays = [], {LABELS: prepared.split.test.labels}
     identities, parts = identity.runs(prepared.cell), identity.cell_parts(prepared.cell)
     for place, own in scores.items():
         loss, key = study.losses[place], identities[place]

@@ -21,8 +21,8 @@ from experiments.engine.cells import prepare
 from experiments.engine.command import Command
 from experiments.engine.identity import identify
 from experiments.engine.options import Options, make_study
-from experiments.engine.records import Store
 from experiments.engine.results import TestLogits, read_frame, read_logits
+from experiments.engine.store import Store
 from experiments.engine.study import Study
 from experiments.figures.legend import Legend, legend
 from experiments.tables.evidence import Evidence, weigh

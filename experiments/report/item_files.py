@@ -15,7 +15,7 @@ Findings = Mapping[str, Callable[[Results], str | None]]
 """By kind and label, as in `tab:longtail`: what a table or figure shows, if the runs allow it."""
 
 
-BOOKKEEPING = ("logits_file", "logits_checksum", "checksum")  # of records, no use to a reader
+BOOKKEEPING = ("cell",)  # of records, no use to a reader
 
 
 class Table(NamedTuple):

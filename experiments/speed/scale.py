@@ -19,7 +19,7 @@ from experiments.engine import devices as machine
 from experiments.engine.identity import describe
 from experiments.engine.jobs import Machine, train_missing
 from experiments.engine.missing import Job
-from experiments.engine.records import Store
+from experiments.engine.store import Store
 from experiments.engine.study import Study
 from pgeom.data import sources
 from pgeom.losses.catalogue import GENERAL

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from experiments.engine.records import versions
+from experiments.engine.store import versions
 from experiments.shell.files import write_text
 from experiments.speed.this_machine import describe_machine
 from experiments.tables.grid import Grid, to_markdown

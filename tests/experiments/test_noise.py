@@ -11,7 +11,7 @@ import pytest
 
 from experiments import noise
 from experiments.engine import jobs
-from experiments.engine.records import Store
+from experiments.engine.store import Store
 from experiments.shell import command_line
 from pgeom.evaluation import metrics
 from tests.experiments.conftest import LOSSES, ONE, THREE, TINY
@@ -24,35 +24,33 @@ FIELDS = {
     *(f"last_{name}" for name in ("accuracy", "balanced_accuracy", "nll", "brier", "ece")),
     "last_calibrated_nll",
     *("realised_noise_rate", "noise_transition", "diverged_epoch", "identity", "label"),
-    *("made_from", "versions", "device", "logits_file", "logits_checksum", "checksum"),
+    *("made_from", "versions", "device", "cell"),
 }
 
 
 def lines(folder):
-    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    return list(Store(folder).records.values())
 
 
 def contents(folder):
-    files = [
-        path for path in folder.rglob("*") if path.suffix in (".jsonl", ".npz", ".md", ".json")
-    ]
-    return {path.relative_to(folder): path.read_bytes() for path in sorted(files)}
+    files = [path for path in folder.rglob("*") if path.suffix in (".md", ".json")]
+    written = {path.relative_to(folder): path.read_bytes() for path in sorted(files)}
+    return written, Store(folder).records, Store(folder).descriptions
 
 
 def test_one_record_per_run_with_every_field(finished):
     records = lines(finished)
     assert len(records) == len({record["identity"] for record in records}) == 2 * 3 * 3
     assert all(set(record) >= FIELDS for record in records)
-    manifest = json.loads((finished / "manifest.json").read_text())
+    described = Store(finished).descriptions
     for part in ("dataset", "model", "training", "loss"):
-        assert {record["made_from"][part] for record in records} == set(manifest[part])
-    assert manifest["training"][records[0]["made_from"]["training"]]["epochs"] == 3
+        assert {record["made_from"][part] for record in records} == set(described[part])
+    assert described["training"][records[0]["made_from"]["training"]]["epochs"] == 3
 
 
 def test_records_are_the_metrics_of_the_stored_logits(finished):
     record = next(r for r in lines(finished) if r["loss"] == "gce" and r["seed"] == 1)
-    (path,) = (finished / "logits").glob(f"breast-cancer_{record['regime']}_1_*.npz")
-    arrays = Store(finished).logits(path.name)
+    arrays = Store(finished).logits(record["cell"])
     logits, labels = arrays[record["identity"]], arrays["labels"]
     assert record["nll"] == pytest.approx(float(metrics.nll(logits, labels)), rel=1e-5)
     assert record["accuracy"] == pytest.approx(np.mean(logits.argmax(1) == labels), abs=1e-6)
@@ -110,10 +108,10 @@ def test_an_interrupted_job_resumes_to_the_same_records(finished, tmp_path, monk
 def test_a_further_loss_trains_that_loss_alone(tmp_path, capsys):
     settings = {**TINY, "regimes": ("clean",), "out": tmp_path, "common": ONE}
     noise.main(**settings, losses=("ce",))
-    first = (tmp_path / "records.jsonl").read_text()
+    first = lines(tmp_path)
     noise.main(**settings, losses=("ce", "gce"))
     assert "1 run trained, 1 reused" in " ".join(capsys.readouterr().out.split())
-    assert (tmp_path / "records.jsonl").read_text().startswith(first)
+    assert lines(tmp_path)[:1] == first
     assert [record["loss"] for record in lines(tmp_path)] == ["ce", "gce"]
     more = {**settings, "common": replace(ONE, seeds=("0", "1"))}
     noise.main(**more, losses=("ce", "hpg"))
@@ -211,7 +209,7 @@ def test_a_file_of_mixed_types_is_trained_and_said_how(tmp_path, capsys, monkeyp
     (record,) = lines(tmp_path / "out")
     assert record["dataset"] == "people" and record["made_from"]["validation"] == "noisy"
     assert record["realised_validation_noise_rate"] > 0
-    (described,) = json.loads((tmp_path / "out/manifest.json").read_text())["dataset"].values()
+    (described,) = Store(tmp_path / "out").descriptions["dataset"].values()
     assert described["class_names"] == ["clerk", "nurse"]
 
 

@@ -1,6 +1,5 @@
 """A four-line file with a generator enters an experiment, and nothing else has to change."""
 
-import json
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -15,6 +14,7 @@ from experiments import ablation, comparison, noise
 from experiments.engine import devices, own_losses
 from experiments.engine.command import Command
 from experiments.engine.options import Options
+from experiments.engine.store import Store
 from experiments.engine.study import Study
 from experiments.shell.errors import UsageError
 from pgeom.data.dataset import from_arrays
@@ -65,7 +65,7 @@ def options(**changes):
 
 
 def lines(folder):
-    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    return list(Store(folder).records.values())
 
 
 class Trained(NamedTuple):

@@ -6,21 +6,9 @@ import shutil
 import pytest
 
 from experiments import replay
-from experiments.engine.lines import encode
-from experiments.engine.manifest import encode_manifest
-from experiments.engine.records import Store
+from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
-
-
-def rewrite(folder, identity, **changes):
-    """Change a record, with a good checksum."""
-    path = folder / "records.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        del line["checksum"]
-        if line["identity"] == identity:
-            line.update(changes)
-    path.write_bytes(b"".join(map(encode, lines)))
+from tests.experiments.engine.test_store import rewrite
 
 
 @pytest.fixture
@@ -79,9 +67,9 @@ def test_other_versions_and_devices_alone_are_named_and_no_failure(folder, capsy
 
 def test_no_file_that_a_record_names_is_read_or_run_untrusted(folder, tmp_path):
     identity, record = next(iter(Store(folder).records.items()))
-    manifest = Store(folder).manifest
-    manifest["model"][record["made_from"]["model"]]["source"] = f"{tmp_path}/evil.py:Net"
-    (folder / "manifest.json").write_bytes(encode_manifest(manifest))
+    descriptions = Store(folder).descriptions
+    descriptions["model"][record["made_from"]["model"]]["source"] = f"{tmp_path}/evil.py:Net"
+    Store(folder).describe(descriptions)
     (tmp_path / "evil.py").write_text("raise SystemError('it was run')")
     with pytest.raises(UsageError, match=r"the record names '.*/evil\.py:Net': give --trust"):
         replay.main(identity, out=folder)

@@ -1,6 +1,5 @@
 """The smaller experiments with tiny settings: what they write, and that they resume."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from experiments import ablation, calibration, longtail, lr_sensitivity, robustness, runtime
 from experiments.engine import sensitivity
 from experiments.engine.options import Options
+from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
 from tests.experiments.conftest import REPORTED, TWO
 
@@ -17,7 +17,7 @@ FIELDS = (*sensitivity.NATURAL, *sensitivity.ATTACKS, "input_gradient_norm")
 
 
 def lines(folder):
-    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    return list(Store(folder).records.values())
 
 
 def names_what_has_not_converged(page):

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from experiments import noise
 from experiments.engine.options import Options
+from experiments.engine.store import Store
 from experiments.shell import figure_style
 from pgeom.data import sources
 from pgeom.losses import catalogue
@@ -91,12 +92,11 @@ def legends(monkeypatch):
 def test_own_values_appear_everywhere_by_label(values, legends, tmp_path, capsys):
     common = Options(seeds=("2",), epochs=3, model="toy")
     noise.main(dataset="blobs", losses=("ce", "toy"), out=tmp_path, common=common)
-    records = [json.loads(line) for line in (tmp_path / "records.jsonl").read_text().splitlines()]
+    records = list(Store(tmp_path).records.values())
     assert len(records) == 2 * 2 * 2
     assert {record["label"] for record in records} == {"CE", LABEL}
     assert {record["dataset"] for record in records} == {"blobs"}
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    (described,) = manifest["model"].values()
+    (described,) = Store(tmp_path).descriptions["model"].values()
     assert described == {"value": "Linear(inputs=4, classes=3)", "source": "toy"}
     performance, _, significance = (
         (tmp_path / "tables-blobs.md").read_text().partition("against CE")

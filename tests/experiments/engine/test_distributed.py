@@ -17,7 +17,7 @@ from experiments.engine import jobs
 from experiments.engine.command import Command
 from experiments.engine.missing import find_missing
 from experiments.engine.options import Options, make_study
-from experiments.engine.records import Store
+from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
 from pgeom.training.trainer import compile_programs, feature_bytes, member_bytes
 
@@ -39,8 +39,7 @@ def started(process: int, port: int, out, cache):
 
 
 def records_in(folder):
-    lines = (folder / "records.jsonl").read_text().splitlines()
-    return {line["seed"]: line for line in map(json.loads, lines)}
+    return {record["seed"]: record for record in Store(folder).records.values()}
 
 
 def test_two_processes_leave_the_records_of_one(tmp_path):

@@ -16,8 +16,8 @@ from experiments.engine.measures import Measure
 from experiments.engine.options import Options, make_study
 from experiments.engine.predictions import Predictions
 from experiments.engine.rebuild import rebuild_study
-from experiments.engine.records import Store
 from experiments.engine.results import read_frame, read_logits
+from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
 from pgeom.data.splits import split
 from pgeom.losses import catalogue

@@ -8,7 +8,7 @@ from rich.console import Console
 from experiments.engine import jobs
 from experiments.engine.missing import find_missing
 from experiments.engine.options import Options, make_study
-from experiments.engine.records import Store
+from experiments.engine.store import Store
 
 REGIMES = ("clean", "long-tail-2", "symmetric-20", "long-tail-10")
 

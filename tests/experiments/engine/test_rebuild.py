@@ -1,5 +1,6 @@
-"""A run is found again from its record and manifest, or one line says why not."""
+"""A run is found again from its record, or one line says why not."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,11 +9,10 @@ import pytest
 from experiments import ablation, longtail, lr_sensitivity, robustness, runtime
 from experiments.engine import own_losses
 from experiments.engine.identity import describe, identify
-from experiments.engine.manifest import decode_manifest, encode_manifest
 from experiments.engine.options import Options, make_study
 from experiments.engine.rebuild import find_record, name_files, rebuild_study
-from experiments.engine.records import Store, versions
 from experiments.engine.sensitivity import MEASURES
+from experiments.engine.store import Store, versions
 from experiments.engine.study import Cell
 from experiments.shell.errors import UsageError
 from pgeom.data import sources
@@ -81,7 +81,7 @@ STUDIES = {
 
 
 def recorded(study, place=-1):
-    """What a record of a study says of one of its runs, and the manifest beside it."""
+    """What a record of a study says of one of its runs, and the descriptions beside it."""
     identity, cell, loss = identify(study), study.cells[-1], study.losses[place]
     made_from = {**identity.cell_parts(cell), "loss": identity.losses[place]}
     record = {
@@ -93,15 +93,15 @@ def recorded(study, place=-1):
         "label": loss.label,
         "versions": versions(),
     }
-    return record, decode_manifest(encode_manifest(describe(study)))
+    return record, json.loads(json.dumps(describe(study), default=repr))
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_run_of_every_study_is_found_again(name):
     study = STUDIES[name]()
     for place, loss in enumerate(study.losses):
-        record, manifest = recorded(study, place)
-        again = rebuild_study(record, manifest, MEASURES)
+        record, descriptions = recorded(study, place)
+        again = rebuild_study(record, descriptions, MEASURES)
         cell = Cell(again.regimes[0], again.seeds[0])
         assert identify(again).runs(cell) == [record["identity"]]
         assert [(one.name, one.label) for one in again.losses] == [(loss.name, loss.label)]
@@ -118,10 +118,10 @@ NAMED = {
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_files_that_a_record_names_are_known_before_they_are_read(name, files):
-    record, manifest = recorded(STUDIES[name]())
+    record, descriptions = recorded(STUDIES[name]())
     (files / "mine.py").write_text("raise AssertionError('it was run')")
     own_losses.load_once.cache_clear()
-    assert name_files(record, manifest) == NAMED.get(name, [])
+    assert name_files(record, descriptions) == NAMED.get(name, [])
 
 
 def edit(word, other):
@@ -151,28 +151,28 @@ CHANGES = {
 @pytest.mark.parametrize("case", CHANGES)
 def test_what_has_changed_since_is_named_in_one_line(case, files):
     name, change, message = CHANGES[case]
-    record, manifest = recorded(STUDIES[name]())
+    record, descriptions = recorded(STUDIES[name]())
     change(files)
     own_losses.load_once.cache_clear()
     with pytest.raises(UsageError, match=message) as error:
-        rebuild_study(record, manifest, MEASURES)
+        rebuild_study(record, descriptions, MEASURES)
     assert "\n" not in str(error.value)
 
 
 def test_other_versions_are_named_beside_it():
-    record, manifest = recorded(small())
+    record, descriptions = recorded(small())
     record["made_from"]["loss"] = "0" * 16
-    manifest["loss"]["0" * 16] = {"name": "ce", "constants": {}, "source": None}
+    descriptions["loss"]["0" * 16] = {"name": "ce", "constants": {}, "source": None}
     record["versions"] = {**versions(), "jax": "0.8.1"}
     with pytest.raises(UsageError, match=r"the loss of run .*; jax was 0\.8\.1, is \d"):
-        rebuild_study(record, manifest, MEASURES)
+        rebuild_study(record, descriptions, MEASURES)
 
 
 def test_another_precision_is_named_as_such():
-    record, manifest = recorded(small())
+    record, descriptions = recorded(small())
     record["made_from"] |= {"precision": "float64, default products"}
     with pytest.raises(UsageError, match="the precision of run"):
-        rebuild_study(record, manifest, MEASURES)
+        rebuild_study(record, descriptions, MEASURES)
 
 
 def own_dataset():
@@ -205,11 +205,11 @@ def test_what_no_command_line_named_is_named(part):
         rebuild_study(*recorded(make()), MEASURES)
 
 
-def test_a_manifest_without_the_run_says_so():
-    record, manifest = recorded(small())
-    del manifest["training"]
-    with pytest.raises(UsageError, match="does not describe the training of run"):
-        rebuild_study(record, manifest, MEASURES)
+def test_a_run_that_nothing_describes_says_so():
+    record, descriptions = recorded(small())
+    del descriptions["training"]
+    with pytest.raises(UsageError, match="nothing describes the training of run"):
+        rebuild_study(record, descriptions, MEASURES)
 
 
 def test_a_run_is_found_by_the_beginning_of_its_identity(tmp_path):
@@ -218,7 +218,7 @@ def test_a_run_is_found_by_the_beginning_of_its_identity(tmp_path):
         find_record(store, "a")
     identities = ["ab1", "ab2", "ab3", "ab4", "ab5", "c"]
     labels = {"labels": np.arange(2), **{name: np.ones((2, 2)) for name in identities}}
-    store.add("m.npz", [{"identity": name} for name in identities], labels)
+    store.add("cell", [{"identity": name} for name in identities], labels)
     assert find_record(store, "ab3")["identity"] == "ab3"
     assert find_record(store, "c")["identity"] == "c"
     with pytest.raises(

@@ -1,1 +1,0 @@
-"""Kills, races, damage and hostile surroundings: what may happen to a command, until time is up."""

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import jax
 
+from experiments.shell import command_line
 from experiments.shell.compilation_cache import use_cache
 from experiments.shell.errors import UsageError
 from experiments.shell.processes import available_cores
@@ -66,6 +67,8 @@ def join_processes(devices: int | None) -> None:
     """Become one of the processes that a launcher started, as JAX finds them."""
     if devices is not None:
         raise UsageError("--distributed trains on all devices of all processes: give no --devices")
+    if (out := command_line.results()) is not None:
+        out.leave_descriptor()  # to Gloo, which prints from C++
     try:
         jax.distributed.initialize(shutdown_timeout_seconds=SHUTDOWN_SECONDS)
     except (RuntimeError, ValueError) as error:

@@ -59,6 +59,12 @@ class Tolerant:
     def flush(self) -> None:
         self._attempt(self._stream.flush)
 
+    def leave_descriptor(self) -> None:
+        """Go on writing to where standard output was, which from now on is standard error."""
+        descriptor = self._stream.fileno()
+        self._stream = os.fdopen(os.dup(descriptor), "w", errors="replace")
+        os.dup2(2, descriptor)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 

@@ -1,11 +1,9 @@
 """What is frozen of each function, as flat dictionaries of arrays: one function per part."""
 
-import json
 import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -13,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pgeom
+from experiments.engine.store import Store
 from tests.golden import functions
 from tests.golden.functions import CLASSES, FEW
 
@@ -152,18 +151,10 @@ def part_runs() -> dict:
         with tempfile.TemporaryDirectory() as out:
             call = [sys.executable, "-m", f"experiments.{command}", *words, "--seeds", "1"]
             subprocess.run([*call, "--out", out], check=True, capture_output=True)
-            for run in recorded_runs(Path(out)):
+            for run in Store(Path(out)).records.values():
                 nll = np.array([run["nll"], run["calibrated_nll"], run["accuracy"]])
                 found[f"run {run['dataset']} {run['regime']} {run['loss']}"] = nll
     return found
-
-
-def recorded_runs(out: Path) -> Iterator[dict]:
-    """The fields of the runs in a folder of records."""
-    for file in out.glob("**/*.jsonl"):
-        for line in file.read_text().splitlines():
-            fields = json.loads(line)
-            yield fields.get("run", fields)
 
 
 def part_estimator() -> dict:

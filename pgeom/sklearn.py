@@ -134,7 +134,7 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         self.parameters_ = np.stack([one.parameters[0] for one in results])
         self.best_epoch_ = np.array([one.best_epoch[0] for one in results])
         self.n_iter_ = int(max(one.stopped_epoch[0] for one in results))
-        self.validation_nll_ = np.stack([one.validation_nll[0] for one in results])
+        self.validation_nll_ = np.stack([one.validation_loss[0] for one in results])
         if not np.isfinite(self.parameters_).all() or not self.best_epoch_.all():
             raise ValueError(f"training diverged; learning_rate={self.learning_rate} is too large")
         if self.early_stopping and self.best_epoch_.max() == training.epochs:

@@ -180,7 +180,7 @@ def test_a_forbidden_import_is_found(path, source):
         ("pgeom/data/sources.py", "from sklearn import datasets"),
         ("pgeom/data/regimes.py", "from pgeom.messages import nearest"),
         ("pgeom/training/trainer.py", "from pgeom.models.model import Model"),
-        ("experiments/engine/cells.py", "from pgeom.training.program import Member"),
+        ("experiments/engine/cells.py", "from pgeom.training.program import CellArrays"),
         ("experiments/figures/noise.py", "import matplotlib"),
         ("experiments/figures/noise.py", "from experiments.engine.results import TestLogits"),
         ("experiments/tables/latex.py", "from experiments.tables.grid import Grid"),

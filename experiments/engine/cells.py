@@ -1,4 +1,4 @@
-"""A cell of a study made into the task of one member.
+"""A cell of a study with its data, for the trainer.
 
 >>> from pgeom.data import sources
 >>> from pgeom.data.regimes import Regime
@@ -7,7 +7,7 @@
 >>> cancer = sources.load("breast-cancer")
 >>> study = Study("noise", cancer, (), (0,), (catalogue.LOSSES["ce"],), MLP(30, 2))
 >>> prepared = prepare(study, Cell(Regime.parse("symmetric-20"), seed=0))
->>> prepared.task.member.rows.shape, 0.1 < prepared.noise.realised_rate < 0.3
+>>> prepared.data.arrays.rows.shape, 0.1 < prepared.noise.realised_rate < 0.3
 ((341,), True)
 """
 
@@ -21,29 +21,29 @@ from pgeom.data import splits
 from pgeom.data.regimes import NoisyLabels
 from pgeom.data.splits import Split
 from pgeom.paper.class_structure import class_stats
-from pgeom.training.program import Member
+from pgeom.training.program import CellArrays
 from pgeom.training.settings import Rule
-from pgeom.training.trainer import Task
+from pgeom.training.trainer import CellData
 
 
 class PreparedCell(NamedTuple):
     """A cell with its data.
 
-    The task's rows are of the dataset's standardised features; its inputs are the validation
+    The rows are of the dataset's standardised features; the inputs are the validation
     examples followed by the test examples.
 
     Attributes:
       cell: a regime and a seed.
       split: its validation labels as observed, and all others clean.
       noise: the training labels as observed.
-      task: for the trainer.
+      data: for the trainer.
       validation_noise: the share of validation labels that the regime changed.
     """
 
     cell: Cell
     split: Split
     noise: NoisyLabels
-    task: Task
+    data: CellData
     validation_noise: float = 0.0
 
 
@@ -69,11 +69,12 @@ def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = No
     training, n = study.training, len(noise.labels)
     steps = -(-n // training.batch_size)
     moments = split.moments.relative_to(study.dataset.moments)
-    member = Member(
+    arrays = CellArrays(
         rows=split.train.rows.astype(np.int32),
         y=noise.labels,
         validation_rows=split.validation.rows.astype(np.int32),
         validation_y=split.validation.labels,
+        inputs=np.concatenate([split.validation.rows, split.test.rows]).astype(np.int32),
         mean=moments.mean.astype(np.float32),
         scale=moments.scale.astype(np.float32),
         stats=class_stats(split.train.features, noise.labels, study.dataset.num_classes),
@@ -82,13 +83,12 @@ def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = No
         stopping=Rule(*(np.array(count, np.int32) for count in training.stopping)),
         dropout=cell_stream("dropout", study, cell).integers(2**32, size=2, dtype=np.uint32),
     )
-    task = Task(
-        member=member,
+    data = CellData(
+        arrays=arrays,
         initial=study.model.initial(cell_stream("init", study, cell)),
         order=lambda epoch: (
             cell_stream("order", study, cell, epoch).permutation(n).astype(np.int32)
         ),
-        inputs=np.concatenate([split.validation.rows, split.test.rows]).astype(np.int32),
         wanted=np.ones(len(study.losses), bool) if wanted is None else wanted,
     )
-    return PreparedCell(cell, split, noise, task, validation_noise)
+    return PreparedCell(cell, split, noise, data, validation_noise)

@@ -18,15 +18,8 @@ from experiments.engine.progress import make_bar
 from experiments.engine.store import Store
 from experiments.engine.study import Study
 from experiments.shell.errors import UsageError
-from pgeom.training.trainer import (
-    Programs,
-    Setup,
-    Sizes,
-    compile_programs,
-    feature_bytes,
-    member_bytes,
-    train,
-)
+from pgeom.training.program import StaticSettings
+from pgeom.training.trainer import Programs, compile_programs, memory_bounds, train
 
 GIB = 2**30
 
@@ -35,7 +28,7 @@ GIB = 2**30
 class Machine:
     """What a job runs on, and where it shows its progress.
 
-    `memory` is how many GiB the members that a process trains at once may take.
+    `memory` is how many GiB the cells that a process trains at once may take.
     """
 
     devices: int
@@ -67,7 +60,7 @@ class JobStats:
 def train_missing(study: Study, store: Store, machine: Machine, title: str = "") -> JobStats:
     """Train what is missing of a study, and record it.
 
-    It is one compiled program for all members with equally many training examples. Of a timed
+    It is one compiled program for all cells with equally many training examples. Of a timed
     study, each loss has a program of its own on one device of the primary process.
     Progress is shown beside `title`.
     """
@@ -78,15 +71,15 @@ def train_missing(study: Study, store: Store, machine: Machine, title: str = "")
         return JobStats()
     if study.timed and not machine.is_primary:
         return JobStats(runs=job.runs)
-    parts = [(part, part.sizes()) for part in job.by_size()]
-    plans = [plan_setups(*part, machine) for part in parts]  # all, before anything is trained
+    parts = job.by_size()
+    plans = [plan_programs(part, machine) for part in parts]  # all, before anything is trained
     train_part = _timed if study.timed else partial(_grouped, machine=machine, title=title)
     stats = JobStats()
-    for (part, sizes), setups in zip(parts, plans, strict=True):
-        for setup in setups:
+    for part, plan in zip(parts, plans, strict=True):
+        for settings in plan:
             begun = time.perf_counter()
             with machine.console.status(Text(f"{title}: compiling")):
-                programs = compile_programs(setup, sizes)
+                programs = compile_programs(settings)
             stats += JobStats(compiling=time.perf_counter() - begun)
             if machine.is_primary:
                 store.describe(describe(study))
@@ -94,31 +87,30 @@ def train_missing(study: Study, store: Store, machine: Machine, title: str = "")
     return stats
 
 
-def plan_setups(job: Job, sizes: Sizes, machine: Machine) -> list[Setup]:
+def plan_programs(job: Job, machine: Machine) -> list[StaticSettings]:
     """The programs of a job: one, but for a timed study, which has one per loss.
 
-    A device takes one member at a time on a CPU, and as many as fit on an accelerator.
+    A device takes one cell at a time on a CPU, and as many as fit on an accelerator.
     """
     study, batched = job.study, jax.default_backend() != "cpu"
-    training, devices = study.training, 1 if study.timed else machine.devices
-    compiled = (study.model, study.losses, training.batch_size, training.optimiser)
-    setup = Setup(*compiled, devices, stop_on=training.stop_on)
+    devices = 1 if study.timed else machine.devices
+    settings = job.settings(devices)
     if study.timed:
         wanted = np.any(job.wanted, axis=0)
         pairs = zip(study.losses, wanted, strict=True)
-        return [replace(setup, losses=(loss,)) for loss, any_cell in pairs if any_cell]
+        return [replace(settings, losses=(loss,)) for loss, any_cell in pairs if any_cell]
     local = min(devices, jax.local_device_count())
-    features, need = (part(setup, sizes) * local / GIB for part in (feature_bytes, member_bytes))
+    features, need = (size * local / GIB for size in memory_bounds(settings))
     budget = machine.memory or _device_memory() * local
     if budget < features + need:
         raise UsageError(
-            f"--memory must be at least {features + need:.2g} GiB, which the data and one member "
+            f"--memory must be at least {features + need:.2g} GiB, which the data and one cell "
             f"per device take here, got {budget:g}"
         )
     if not batched:
-        return [setup]
-    members = int(min((budget - features) / need, -(-len(job.cells) // devices)))
-    return [replace(setup, members_per_device=members, batched=True)]
+        return [settings]
+    cells = int(min((budget - features) / need, -(-len(job.cells) // devices)))
+    return [replace(settings, cells_per_device=cells, batched=True)]
 
 
 def _grouped(job: Job, programs: Programs, machine: Machine, title: str) -> JobStats:
@@ -127,7 +119,7 @@ def _grouped(job: Job, programs: Programs, machine: Machine, title: str) -> JobS
     One group is prepared and one written while another trains: the devices do not wait for the
     host, and a job of any size takes the memory of three groups.
     """
-    begun, size = time.perf_counter(), programs.setup.group_size
+    begun, size = time.perf_counter(), programs.settings.cells
     features = job.place_features(programs)
     with make_bar(machine.console) as bar, ThreadPoolExecutor(1) as executor:
         task = bar.add_task(title, total=1.0, finished=0, runs=job.runs)
@@ -137,8 +129,8 @@ def _grouped(job: Job, programs: Programs, machine: Machine, title: str) -> JobS
             prepared = upcoming.result()
             upcoming = executor.submit(job.prepare, first + size, size)
             advance = partial(_advance, bar, task, job, first)
-            tasks = [one.task for one in prepared]
-            results = train(programs, features, tasks, job.study.training.epochs, advance)
+            cells = [one.data for one in prepared]
+            results = train(programs, features, cells, job.study.training.epochs, advance)
             for done in writing:
                 done.result()
             writing = [
@@ -158,7 +150,7 @@ def _advance(
     job: Job,
     first: int,
     epoch: int,
-    stopped: Bool[np.ndarray, "tasks L"],
+    stopped: Bool[np.ndarray, "cells L"],
 ) -> None:
     """Show how far the group that begins with cell `first` is."""
     wanted = np.stack(job.wanted[first : first + len(stopped)])
@@ -169,17 +161,17 @@ def _advance(
 
 def _timed(job: Job, programs: Programs) -> JobStats:
     """Train each run by itself, with nothing beside it, and record its seconds."""
-    (loss,) = programs.setup.losses
+    (loss,) = programs.settings.losses
     place, epochs = job.study.losses.index(loss), job.study.training.epochs
     alone = replace(job.study, losses=(loss,))
     cells = [c for c, wanted in zip(job.cells, job.wanted, strict=True) if wanted[place]]
     single = Job(alone, job.store, cells, [np.ones(1, bool)] * len(cells))
     prepared, total = single.prepare(0, len(cells)), 0.0
     features = job.place_features(programs)
-    train(programs, features, [prepared[0].task], 1)  # a rehearsal, which warms the program up
+    train(programs, features, [prepared[0].data], 1)  # a rehearsal, which warms the program up
     for one in prepared:
         begun = time.perf_counter()
-        (trained,) = train(programs, features, [one.task], epochs)
+        (trained,) = train(programs, features, [one.data], epochs)
         seconds = time.perf_counter() - begun
         single.write(one, trained, {"seconds": np.array([seconds])})
         total += seconds

@@ -18,7 +18,8 @@ from experiments.engine.scoring import make_records
 from experiments.engine.store import Store
 from experiments.engine.study import Cell, Study
 from pgeom.data.splits import split_rows
-from pgeom.training.trainer import Programs, Sizes, Trained, share_features, task_sizes
+from pgeom.training.program import StaticSettings
+from pgeom.training.trainer import Programs, Trained, share_features, static_settings
 
 
 class Job(NamedTuple):
@@ -45,7 +46,7 @@ class Job(NamedTuple):
         return [prepare(self.study, cell, wanted) for cell, wanted in pairs]
 
     def by_size(self) -> list["Job"]:
-        """Its parts whose members have equally many training examples, as a program needs."""
+        """Its parts whose cells have equally many training examples, as a program needs."""
         parts: defaultdict[int, list[int]] = defaultdict(list)
         for row, cell in enumerate(self.cells):
             train, *_ = split_rows(self.study.dataset, cell.seed, cell.regime)
@@ -57,9 +58,12 @@ class Job(NamedTuple):
             for rows in parts.values()
         ]
 
-    def sizes(self) -> Sizes:
-        """Those of its members, if all have the same."""
-        return task_sizes(self.study.dataset.standardised, self.prepare(0, 1)[0].task)
+    def settings(self, devices: int) -> StaticSettings:
+        """What to compile for its cells, if all have equally many examples."""
+        study, data = self.study, self.prepare(0, 1)[0].data
+        features = study.dataset.standardised
+        losses, training = study.losses, study.training
+        return static_settings(study.model, losses, training, features, data, devices=devices)
 
     def write(self, prepared: PreparedCell, trained: Trained, extra_fields: Fields) -> None:
         """Score and record the wanted runs of a trained cell."""
@@ -67,7 +71,7 @@ class Job(NamedTuple):
         if study.measure is not None:
             seed = int(cell_stream("perturbation", study, cell).integers(2**31))
             measure = partial(study.measure.runs, study.model, study.losses)
-            stats = prepared.task.member.stats
+            stats = prepared.data.arrays.stats
             measured = measure(trained.parameters, prepared.split, stats, seed)
             extra_fields = {**extra_fields, **measured}
         identity = identify(study)

@@ -69,7 +69,7 @@ def make_records(
       trained: all L runs of the cell.
       extra_fields: of the study's measure.
     """
-    cut, wanted = len(prepared.split.validation.labels), np.flatnonzero(prepared.task.wanted)
+    cut, wanted = len(prepared.split.validation.labels), np.flatnonzero(prepared.data.wanted)
     scores = _scores(prepared, trained, wanted.tolist())
     shared = {
         "dataset": study.dataset.name,
@@ -121,7 +121,7 @@ def _canonical(
 ) -> tuple[dict[str, Any], Float[np.ndarray, "n K"]]:
     """The fields of a run with a canonical link that are not those of softmax, and its log p."""
     epochs = _epochs(prepared, trained, place)
-    scores, log_p = score_canonical(loss, prepared.task.member.stats, *epochs)
+    scores, log_p = score_canonical(loss, prepared.data.arrays.stats, *epochs)
     return {"link": loss.link, **{name: _plain(value) for name, value in scores.items()}}, log_p
 
 
@@ -150,5 +150,5 @@ def _history(trained: Trained, place: int) -> dict[str, Any]:
         "best_step": int(trained.best_step[place]),
         "stopped_epoch": stopped,
         "diverged_epoch": int(trained.diverged_epoch[place]),
-        "validation_nll": [json_float(v) for v in trained.validation_nll[place][:stopped]],
+        "validation_nll": [json_float(v) for v in trained.validation_loss[place][:stopped]],
     }

@@ -30,7 +30,7 @@ from pgeom.losses.spec import LossSpec
 from pgeom.models.cnn import CNN
 from pgeom.models.flax_module import FlaxModel
 from pgeom.training import early_stopping
-from pgeom.training.trainer import Setup, compile_programs, share_features, task_sizes, train
+from pgeom.training.trainer import compile_programs, share_features, static_settings, train
 from pgeom.types import ClassStats
 
 
@@ -51,19 +51,20 @@ def flax_convolution(job: Job) -> Lap:
 def _train(study: Study, job: Job, devices: int | None) -> Lap:
     """The lap of pgeom's trainer with a study."""
     training, cells = study.training, study.cells
-    placing = (training.batch_size, training.optimiser, machine.prepare_devices(devices))
-    setup = Setup(study.model, study.losses, *placing)
+    devices = machine.prepare_devices(devices)
     features = study.dataset.standardised
     prepared = [
         prepare(study, cell) for cell in cells
     ]  # the others are given their data ready, too
     begun = time.perf_counter()
-    programs = compile_programs(setup, task_sizes(features, prepared[0].task))
+    first = prepared[0].data
+    chosen = (study.model, study.losses, training, features, first)
+    programs = compile_programs(static_settings(*chosen, devices=devices))
     compiled, nll = time.perf_counter(), []
     shared = share_features(features, programs.sharding)
-    for first in range(0, len(cells), setup.group_size):
-        group = prepared[first : first + setup.group_size]
-        results = train(programs, shared, [one.task for one in group], job.epochs)
+    for first in range(0, len(cells), devices):
+        group = prepared[first : first + devices]
+        results = train(programs, shared, [one.data for one in group], job.epochs)
         for one, trained in zip(group, results, strict=True):
             test = trained.logits[:, len(one.split.validation.labels) :]
             nll.append(_nll(test, one.split.test.labels))

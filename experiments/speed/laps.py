@@ -80,7 +80,7 @@ def try_compiling(workshop: Workshop, job: Job) -> Iterator[dict]:
 def useful(job: Job) -> float:
     """GFLOP of the matrix products of a job, if it is trained to its last epoch."""
     study = make_study(job)
-    member = prepare(study, study.cells[0]).task.member
+    member = prepare(study, study.cells[0]).data.arrays
     sizes = (len(member.y), len(member.validation_y), job.batch_size)
     return flop(products(digits_model(job.width), *sizes)) * job.runs * job.epochs / 1e9
 

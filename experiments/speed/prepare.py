@@ -101,7 +101,7 @@ def write_job(path: Path, job: Job) -> None:
     for cell in study.cells:
         prepared = prepare(study, cell)
         train, validation, test, *_ = prepared.split
-        matrix = np.asarray(structured.capm_generator(prepared.task.member.stats).A)
+        matrix = np.asarray(structured.capm_generator(prepared.data.arrays.stats).A)
         observed = (train.features, prepared.noise.labels)
         held_out = (validation.features, validation.labels, test.features, test.labels)
         members.append(Member(*observed, *held_out, matrix))

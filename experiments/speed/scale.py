@@ -24,15 +24,7 @@ from experiments.engine.study import Study
 from pgeom.data import sources
 from pgeom.losses.catalogue import GENERAL
 from pgeom.models.model import MLP
-from pgeom.training.trainer import (
-    Setup,
-    assemble,
-    compile_programs,
-    fetch,
-    share_features,
-    task_sizes,
-    train,
-)
+from pgeom.training.trainer import compile_programs, fetch, place, train
 
 CALLS = 50  # of which the median counts
 
@@ -61,15 +53,16 @@ def _measure(study: Study, devices: int, store: Store) -> dict:
     wanted = [np.ones(len(study.losses), bool)] * len(study.cells)
     job = Job(study, store, study.cells, wanted, devices)
     training = study.training
-    setup = Setup(study.model, study.losses, training.batch_size, training.optimiser, devices)
-    programs = compile_programs(setup, job.sizes())
+    begun = time.perf_counter()
+    programs = compile_programs(job.settings(devices))
+    compiling = time.perf_counter() - begun
     shared, rows = job.place_features(programs), []
     store.describe(describe(study))
     for first in range(0, len(study.cells), devices):
         begun = time.perf_counter()
         prepared = job.prepare(first, devices)
         ready = time.perf_counter()
-        results = train(programs, shared, [one.task for one in prepared], training.epochs)
+        results = train(programs, shared, [one.data for one in prepared], training.epochs)
         trained = time.perf_counter()
         for one, result in zip(prepared, results, strict=True):
             job.write(one, result, {})
@@ -77,7 +70,7 @@ def _measure(study: Study, devices: int, store: Store) -> dict:
         calls = max(int(result.stopped_epoch.max()) for result in results) + 1
         rows.append((trained - ready, host, calls))
     group, host, calls = map(float, np.median(rows, axis=0))
-    timed = {"compiling": programs.compile_seconds, "group": group, "host": host, "calls": calls}
+    timed = {"compiling": compiling, "group": group, "host": host, "calls": calls}
     cells = {"dataset": study.dataset.name, "cells": len(study.regimes)}
     return {**cells, "devices": devices, "losses": len(study.losses), **timed}
 
@@ -88,18 +81,13 @@ def measure_mesh(most: int, calls: int = CALLS) -> list[dict]:
     rows = []
     (study, *_) = make_studies(most, losses=("ce",))
     job = Job(study, Store(Path()), study.cells, [np.zeros(1, bool)] * len(study.cells))
-    features = study.dataset.standardised
     for devices in (2**power for power in range(most.bit_length())):
-        tasks = [one.task for one in job.prepare(0, devices)]
-        placing = (study.training.batch_size, study.training.optimiser, devices)
-        setup = Setup(study.model, study.losses, *placing)
-        programs = compile_programs(setup, task_sizes(features, tasks[0]))
-        shared = share_features(features, programs.sharding)
-        group, times = assemble(tasks, setup, programs.sharding), []
-        runs = group.runs
+        programs, times = compile_programs(job.settings(devices)), []
+        cells = [one.data for one in job.prepare(0, devices)]
+        shared, (arrays, runs, orders) = job.place_features(programs), place(cells, programs)
         for epoch in range(1, calls + 1):
             begun = time.perf_counter()
-            runs, outcome = programs.epoch(shared, group.members, group.orders(epoch), runs)
+            runs, outcome = programs.epoch(shared, arrays, orders(epoch), runs)
             fetch(outcome[0])
             times.append(time.perf_counter() - begun)
         rows.append({"devices": devices, "call": float(np.median(times))})

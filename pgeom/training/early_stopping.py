@@ -1,22 +1,4 @@
-"""What a run is judged by, and when it stops.
-
-What a run is stopped on: the value of an epoch by which the lowest is the best.
-
-- `nll`: the validation NLL, as in the paper.
-- `calibrated-nll`: the validation NLL at the temperature fitted to it. A network may become
-  overconfident long before it has learnt to tell the classes apart; that alone then does not end
-  its training (Berta et al., 2025, "Rethinking early stopping: refine, then calibrate").
-- `accuracy`: minus the validation accuracy; of several equal epochs the first is kept.
-- `none`: the latest epoch is the best one, so that nothing is selected and nothing stops.
-
->>> import jax.numpy as jnp
->>> from pgeom.training.settings import STOP_ON
->>> logits, labels = jnp.array([[9.0, 0.0], [0.0, 9.0], [9.0, 0.0]]), jnp.array([0, 1, 1])
->>> validation = Validation(logits, labels, None, jnp.float32(3.0), jnp.int32(7))
->>> [round(float(CRITERIA[name](validation)), 3) for name in STOP_ON]
-[3.0, 0.64, -0.667, -7.0]
-
-Early stopping as a pure state machine.
+"""What a run is judged by after an epoch, and a pure state machine that stops it.
 
 Epochs count from one. A strictly lower value is a new best; a run stops after the first epoch
 that is at least `minimum` and at least `patience` past the best. A value that is not a number is
@@ -30,7 +12,6 @@ never a best, and the first one is remembered.
 (3, 2, False)
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -41,47 +22,6 @@ from pgeom.evaluation.calibration import fit_temperature
 from pgeom.losses.likelihood import cross_entropy
 from pgeom.training.settings import Rule, StopOn
 from pgeom.types import AnyArray
-
-
-class Validation(NamedTuple):
-    """What is known of a run on its validation examples after an epoch."""
-
-    logits: Float[Array, "v K"]
-    labels: Int[AnyArray, " v"]
-    weights: Float[AnyArray, " v"] | None
-    nll: Float[Array, ""]
-    epoch: Int[AnyArray, ""]
-
-
-def _calibrated_nll(validation: Validation) -> Float[Array, ""]:
-    logits, labels, weights, _, _ = validation
-    labels = jnp.asarray(labels)
-    weights = None if weights is None else jnp.asarray(weights)
-    fit = fit_temperature(logits, labels, prior=1.0, weights=weights)
-    return jnp.average(cross_entropy(logits / fit.temperature, labels), weights=weights)
-
-
-def _minus_accuracy(validation: Validation) -> Float[Array, ""]:
-    right = jnp.argmax(validation.logits, axis=-1) == validation.labels
-    accuracy = jnp.average(right.astype(jnp.float32), weights=validation.weights)
-    return _while_finite(validation, -accuracy)
-
-
-def _minus_epoch(validation: Validation) -> Float[Array, ""]:
-    return _while_finite(validation, -jnp.asarray(validation.epoch, jnp.float32))
-
-
-def _while_finite(validation: Validation, value: Float[Array, ""]) -> Float[Array, ""]:
-    """The value, or NaN where the run has diverged: such an epoch is never the best."""
-    return jnp.where(jnp.isfinite(validation.nll), value, jnp.nan)
-
-
-CRITERIA: dict[StopOn, Callable[[Validation], Float[Array, ""]]] = {
-    "nll": lambda validation: validation.nll,
-    "calibrated-nll": _calibrated_nll,
-    "accuracy": _minus_accuracy,
-    "none": _minus_epoch,
-}
 
 
 class EarlyStopping(NamedTuple):
@@ -123,3 +63,39 @@ def update(
         stopped=(epoch >= rule.minimum) & (epoch - best_epoch >= rule.patience),
     )
     return jax.tree.map(lambda old, new: jnp.where(state.stopped, old, new), state, after), improved
+
+
+def epoch_value(
+    stop_on: StopOn,
+    logits: Float[Array, "v K"],
+    labels: Int[AnyArray, " v"],
+    weights: Float[AnyArray, " v"] | None,
+    loss: Float[Array, ""],
+    epoch: Int[AnyArray, ""],
+) -> Float[Array, ""]:
+    """The value of an epoch, by which the lowest is the best; NaN of one that has diverged.
+
+    >>> logits, labels = jnp.array([[9.0, 0.0], [0.0, 9.0], [9.0, 0.0]]), jnp.array([0, 1, 1])
+    >>> epoch_value("accuracy", logits, labels, None, jnp.float32(3.0), jnp.int32(7))
+    Array(-0.6666667, dtype=float32)
+
+    Args:
+      stop_on: a criterion, as `pgeom.training.settings.StopOn` has them.
+      logits: of the validation examples.
+      labels: theirs.
+      weights: how much each counts; all the same if None.
+      loss: their mean loss, which is finite unless the run has diverged.
+      epoch: its number.
+    """
+    labels = jnp.asarray(labels)
+    if stop_on == "nll":
+        return loss
+    if stop_on == "calibrated-nll":
+        weights = None if weights is None else jnp.asarray(weights)
+        fit = fit_temperature(logits, labels, prior=1.0, weights=weights)
+        return jnp.average(cross_entropy(logits / fit.temperature, labels), weights=weights)
+    value = jnp.asarray(epoch, jnp.float32)
+    if stop_on == "accuracy":
+        right = jnp.argmax(logits, axis=-1) == labels
+        value = jnp.average(right.astype(jnp.float32), weights=weights)
+    return jnp.where(jnp.isfinite(loss), -value, jnp.nan)

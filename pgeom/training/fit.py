@@ -22,19 +22,18 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int, Int32
+from jaxtyping import Float, Int
 
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
-from pgeom.training.program import Member, Weights
+from pgeom.training.program import CellArrays
 from pgeom.training.settings import NEVER, Rule, Training
 from pgeom.training.trainer import (
-    Setup,
-    Task,
+    CellData,
     Trained,
     compile_programs,
     share_features,
-    task_sizes,
+    static_settings,
     train,
 )
 from pgeom.types import ClassStats
@@ -77,20 +76,19 @@ def fit(
     n = len(data.labels)
     training = replace(training, batch_size=min(training.batch_size, round_up(n)))
     if validation is None:
-        nothing = Examples(data.features[:0], data.labels[:0], data.weights[:0])
-        validation, training = nothing, replace(training, stopping=NEVER)
+        validation = Examples(data.features[:0], data.labels[:0], data.weights[:0])
+        training = replace(training, stopping=NEVER)
     filled = fill(data, n + -n % training.batch_size)
     judged = fill(validation, round_up(len(validation.labels)))
     features = np.concatenate([filled.features, judged.features]).astype(np.float32)
-    member = _member(filled, judged, class_stats(data, model.classes), training)
-    tasks = [_task(member, model, n, seed) for seed in seeds]
+    arrays = _arrays(filled, judged, class_stats(data, model.classes), training)
+    cells = [_cell(arrays, model, n, seed) for seed in seeds]
     batched = jax.default_backend() != "cpu"
-    placing = {"devices": 1, "members_per_device": len(tasks), "batched": batched}
-    compiled = (model, (loss,), training.batch_size, training.optimiser)
-    setup = Setup(*compiled, stop_on=training.stop_on, **placing)
-    programs = compile_programs(setup, task_sizes(features, tasks[0]))
+    placing = {"cells_per_device": len(cells), "batched": batched}
+    settings = static_settings(model, (loss,), training, features, cells[0], **placing)
+    programs = compile_programs(settings)
     shared = share_features(features, programs.sharding)
-    return train(programs, shared, tasks, training.epochs)
+    return train(programs, shared, cells, training.epochs)
 
 
 def merge_equal(data: Examples) -> Examples:
@@ -136,44 +134,38 @@ def class_stats(data: Examples, K: int) -> ClassStats:
     return ClassStats(counts.astype(np.float32), centroids.astype(np.float32))
 
 
-def _member(data: Examples, validation: Examples, stats: ClassStats, training: Training) -> Member:
+def _arrays(
+    data: Examples, validation: Examples, stats: ClassStats, training: Training
+) -> CellArrays:
     """What all seeds share; the features are those of the data, then those for validation."""
     n, d = data.features.shape
-    steps = n // training.batch_size
-    return Member(
-        rows=_numbers(n),
+    rows = np.arange(n + len(validation.labels), dtype=np.int32)
+    return CellArrays(
+        rows=rows[:n],
         y=data.labels.astype(np.int32),
-        validation_rows=n + _numbers(len(validation.labels)),
+        validation_rows=rows[n:],
         validation_y=validation.labels.astype(np.int32),
+        inputs=rows[:0],
         mean=np.zeros(d, np.float32),
         scale=np.ones(d, np.float32),
         stats=stats,
         learning_rate=np.array(training.learning_rate, np.float32),
-        planned_steps=np.array(training.epochs * steps, np.float32),
+        planned_steps=np.array(training.epochs * (n // training.batch_size), np.float32),
         stopping=Rule(*(np.array(count, np.int32) for count in training.stopping)),
         dropout=np.zeros(2, np.uint32),
-        weights=Weights(*(part.weights.astype(np.float32) for part in (data, validation))),
+        weights=data.weights.astype(np.float32),
+        validation_weights=validation.weights.astype(np.float32),
     )
 
 
-def _task(member: Member, model: Model, n: int, seed: int) -> Task:
-    """The task of a seed; the examples of weight zero come last in every epoch."""
+def _cell(arrays: CellArrays, model: Model, n: int, seed: int) -> CellData:
+    """The cell of a seed; the examples of weight zero come last in every epoch."""
     first, dropout = np.random.default_rng(seed).spawn(2)
     words = dropout.integers(2**32, size=2, dtype=np.uint32)
-    tail = n + _numbers(len(member.y) - n)
 
-    def order(epoch: int) -> Int32[np.ndarray, " n"]:
+    def order(epoch):
         shuffled = np.random.default_rng([seed, epoch]).permutation(n)
-        return np.concatenate([shuffled, tail]).astype(np.int32)
+        return np.concatenate([shuffled, arrays.rows[n:]]).astype(np.int32)
 
-    return Task(
-        member=member._replace(dropout=words),
-        initial=model.initial(first),
-        order=order,
-        inputs=_numbers(0),
-        wanted=np.ones(1, bool),
-    )
-
-
-def _numbers(count: int) -> Int32[np.ndarray, " n"]:
-    return np.arange(count, dtype=np.int32)
+    wanted = np.ones(1, bool)
+    return CellData(arrays._replace(dropout=words), model.initial(first), order, wanted)

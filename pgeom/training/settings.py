@@ -19,6 +19,16 @@ if TYPE_CHECKING:  # settings are defaults of command lines, which are parsed wi
     import optax
 
 StopOn = Literal["nll", "calibrated-nll", "accuracy", "none"]
+"""What makes an epoch the best one.
+
+- `nll`: the lowest validation NLL, as in the paper; of a run with a canonical link, which may give
+  a label the probability zero, the lowest validation loss.
+- `calibrated-nll`: the validation NLL at the temperature fitted to it. A network may become
+  overconfident long before it has learnt to tell the classes apart; that alone then does not end
+  its training (Berta et al., 2025, "Rethinking early stopping: refine, then calibrate").
+- `accuracy`: the highest validation accuracy; of several equal epochs the first is kept.
+- `none`: the latest epoch is the best one, so that nothing is selected and nothing stops.
+"""
 STOP_ON: tuple[StopOn, ...] = get_args(StopOn)
 
 
@@ -38,7 +48,7 @@ NEVER = Rule(minimum=2**31 - 1, patience=2**31 - 1)
 
 @dataclass(frozen=True)
 class Optimiser:
-    """AdamW with clipping; the learning rate is apart, because it is data of a member."""
+    """AdamW with clipping; the learning rate is apart, because it is data of a cell."""
 
     clip: float = 5.0  # the global norm of a run's gradient
     b1: float = 0.9

@@ -7,21 +7,26 @@ import pytest
 from pgeom.losses import catalogue
 from pgeom.models.model import MLP
 from pgeom.training import early_stopping, settings
-from pgeom.training.program import Member
-from pgeom.training.settings import Optimiser
-from pgeom.training.trainer import Setup, Sizes, Task, compile_programs, share_features, train
+from pgeom.training.program import CellArrays
+from pgeom.training.settings import Training
+from pgeom.training.trainer import (
+    CellData,
+    compile_programs,
+    share_features,
+    static_settings,
+    train,
+)
 from pgeom.types import ClassStats
 
 MODEL = MLP(inputs=6, classes=3)
 LOSSES = ("ce", "capm", "apms")
 BATCH = 16
 EPOCHS = 4
-SIZES = Sizes(features=720, train=40, validation=20, inputs=20)
 ALL = (True,) * len(LOSSES)
 
 
 def make_features(seeds=12):
-    """Features that the tasks share, sixty rows per seed; the classes differ in the mean."""
+    """Features that the cells share, sixty rows per seed; the classes differ in the mean."""
     features = np.random.default_rng(0).normal(size=(60 * seeds, 6)).astype(np.float32)
     features[np.arange(60 * seeds), np.arange(60 * seeds) % 3] += 1.5
     return features
@@ -30,10 +35,10 @@ def make_features(seeds=12):
 FEATURES = make_features()
 
 
-def make_task(
+def make_cell(
     seed, *, learning_rate=1e-2, planned=EPOCHS * 3, rule=settings.PAPER, spoil=False, wanted=ALL
 ):
-    """A member of 40 + 20 examples: two full batches and a last one of eight."""
+    """A cell of 40 + 20 examples: two full batches and a last one of eight."""
     rng = np.random.default_rng(seed)
     rows = np.arange(60 * seed, 60 * seed + 60, dtype=np.int32)
     labels = np.arange(60, dtype=np.int32) % 3
@@ -41,11 +46,12 @@ def make_task(
     members = np.eye(3, dtype=np.float32)[y]
     counts, (mean, scale) = members.sum(axis=0), (train.mean(axis=0), train.std(axis=0))
     x = (train - mean) / scale
-    member = Member(
+    arrays = CellArrays(
         rows=rows[:40],
         y=y,
         validation_rows=rows[40:],
         validation_y=labels[40:],
+        inputs=rows[40:],
         mean=np.full(6, np.inf, np.float32) if spoil else mean,
         scale=scale,
         stats=ClassStats(counts, members.T @ x / counts[:, None]),
@@ -58,32 +64,35 @@ def make_task(
     def order(epoch):
         return np.random.default_rng([seed, epoch]).permutation(40).astype(np.int32)
 
-    return Task(member, MODEL.initial(rng), order, rows[40:], np.array(wanted))
+    return CellData(arrays, MODEL.initial(rng), order, np.array(wanted))
 
 
-def inputs_of(member, rows):
-    """Rows of the features as the model of a member sees them."""
-    return (FEATURES[rows] - member.mean) / member.scale
+def inputs_of(arrays, rows):
+    """Rows of the features as the models of a cell see them."""
+    return (FEATURES[rows] - arrays.mean) / arrays.scale
 
 
-def make_setup(losses=LOSSES, devices=2, batch=BATCH, **placing):
+def make_settings(losses=LOSSES, devices=2, batch=BATCH, stop_on="nll", **placing):
     specs = tuple(catalogue.LOSSES.get(loss, loss) for loss in losses)
-    return Setup(MODEL, specs, batch, Optimiser(), devices, **placing)
+    training = Training(batch_size=batch, stop_on=stop_on)
+    return static_settings(
+        MODEL, specs, training, FEATURES, make_cell(0), devices=devices, **placing
+    )
 
 
 def make_programs(*arguments, **options):
-    return compile_programs(make_setup(*arguments, **options), SIZES)
+    return compile_programs(make_settings(*arguments, **options))
 
 
-def trained(programs, tasks, epochs=EPOCHS):
-    """The results of the tasks, trained group by group."""
-    size = programs.setup.group_size
-    parts = [tasks[first : first + size] for first in range(0, len(tasks), size)]
+def trained(programs, cells, epochs=EPOCHS):
+    """The results of the cells, trained one group after another."""
+    size = programs.settings.cells
+    parts = [cells[first : first + size] for first in range(0, len(cells), size)]
     return [one for part in parts for one in train_group(programs, part, epochs)]
 
 
-def train_group(programs, tasks, *more):
-    return train(programs, share_features(FEATURES, programs.sharding), tasks, *more)
+def train_group(programs, cells, *more):
+    return train(programs, share_features(FEATURES, programs.sharding), cells, *more)
 
 
 @pytest.fixture(autouse=True, scope="package")

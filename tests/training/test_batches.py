@@ -12,7 +12,7 @@ from pgeom.models.model import MLP
 from pgeom.training import program
 from pgeom.training.program import batch_gradient
 from tests.models.modules import Net
-from tests.training.conftest import FEATURES, LOSSES, MODEL, make_task
+from tests.training.conftest import FEATURES, LOSSES, MODEL, make_cell
 
 IMAGES = CNN((28, 28), 10)
 
@@ -46,29 +46,29 @@ def test_parts_are_the_rows_of_a_batch_in_order():
         rows=jnp.arange(12),
         y=jnp.arange(12) % 3,
         masks=(jnp.arange(24).reshape(12, 2),),
+        weights=jnp.ones(12),
         size=jnp.asarray(7),
-        shares=jnp.ones((12, 1)),
     )
-    parts = program.cut_parts(batch, 4)
+    parts = program.cut(batch, 4)
     assert parts.size.tolist() == [4, 3, 0]
     np.testing.assert_array_equal(parts.rows, np.arange(12).reshape(3, 4))
     np.testing.assert_array_equal(parts.masks[0][1], np.arange(8, 16).reshape(4, 2))
-    assert parts.shares.shape == (3, 4, 1)
+    assert parts.weights.shape == (3, 4)
 
 
 @pytest.mark.parametrize("cheap", [0.0, 1.0], ids=["without padding", "with padding"])
 @pytest.mark.parametrize("loss", range(len(LOSSES)))
 def test_gradients_of_parts_add_up_to_that_of_the_batch(loss, cheap, monkeypatch):
     monkeypatch.setattr(program, "CHEAP_PADDING", cheap)
-    task = make_task(0)
-    member = jax.tree.map(jnp.asarray, task.member)
-    key = jax.random.wrap_key_data(member.dropout)
-    stacked = program.cut_batches(member, jnp.asarray(task.order(1)), MODEL.masks(key, 40), 24)
+    cell = make_cell(0)
+    arrays = jax.tree.map(jnp.asarray, cell.arrays)
+    key = jax.random.wrap_key_data(arrays.dropout)
+    stacked = program.cut_epoch(arrays, jnp.asarray(cell.order(1)), MODEL.masks(key, 40), 24)
     specs = [catalogue.LOSSES[name] for name in LOSSES]
 
     def gradients(part):
-        gradient = batch_gradient(MODEL, specs, jnp.asarray(FEATURES), member, part)
-        parameters = jnp.asarray(task.initial)
+        gradient = batch_gradient(MODEL, specs, jnp.asarray(FEATURES), arrays, part)
+        parameters = jnp.asarray(cell.initial)
         first, last = (jax.tree.map(lambda leaf, n=n: leaf[n], stacked) for n in range(2))
         return [gradient(loss, jnp.asarray(0.1), parameters, batch) for batch in (first, last)]
 

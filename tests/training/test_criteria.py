@@ -7,18 +7,18 @@ import pytest
 
 from pgeom.evaluation import calibration, metrics
 from pgeom.training import early_stopping
-from pgeom.training.early_stopping import CRITERIA, Validation
+from pgeom.training.early_stopping import epoch_value
 from pgeom.training.settings import STOP_ON
-from tests.training.conftest import EPOCHS, MODEL, inputs_of, make_programs, make_task, trained
+from tests.training.conftest import EPOCHS, MODEL, inputs_of, make_cell, make_programs, trained
 from tests.training.test_trainer import reference_run
 
 LABELS = np.arange(20) % 3
 
 
-def validation(logits, weights=None, epoch=5):
+def value(stop_on, logits, weights=None, epoch=5):
     logits = jnp.asarray(logits, jnp.float32)
     nll = jnp.average(-jax.nn.log_softmax(logits)[np.arange(20), LABELS], weights=weights)
-    return Validation(logits, LABELS.astype(np.int32), weights, nll, jnp.int32(epoch))
+    return epoch_value(stop_on, logits, LABELS.astype(np.int32), weights, nll, jnp.int32(epoch))
 
 
 def draw(seed=0):
@@ -40,8 +40,8 @@ def expected_value(stop_on, logits, labels, epoch):
 @pytest.mark.parametrize("seed", range(3))
 def test_equals_the_metric(stop_on, seed):
     logits = jnp.asarray(3 * draw(seed), jnp.float32)
-    value = CRITERIA[stop_on](validation(logits))
-    np.testing.assert_allclose(value, expected_value(stop_on, logits, LABELS, 5), rtol=1e-5)
+    actual = value(stop_on, logits)
+    np.testing.assert_allclose(actual, expected_value(stop_on, logits, LABELS, 5), rtol=1e-5)
 
 
 @pytest.mark.parametrize("stop_on", STOP_ON)
@@ -49,7 +49,7 @@ def test_an_example_of_weight_zero_counts_for_nothing(stop_on):
     weights = jnp.asarray(np.arange(20) < 15, jnp.float32)
     first, second = draw(1), draw(1)
     second[15:] = 7 * draw(2)[15:]
-    values = [float(CRITERIA[stop_on](validation(logits, weights))) for logits in (first, second)]
+    values = [float(value(stop_on, logits, weights)) for logits in (first, second)]
     assert values[0] == pytest.approx(values[1], rel=1e-5)
 
 
@@ -57,27 +57,27 @@ def test_an_example_of_weight_zero_counts_for_nothing(stop_on):
 def test_an_epoch_that_diverged_is_never_the_best(stop_on):
     logits = draw()
     logits[3, 1] = np.nan
-    assert not np.isfinite(CRITERIA[stop_on](validation(logits)))
+    assert not np.isfinite(value(stop_on, logits))
 
 
 def test_a_factor_of_the_logits_is_no_progress():
-    small, large = (CRITERIA["calibrated-nll"](validation(c * draw())) for c in (0.1, 40.0))
+    small, large = (value("calibrated-nll", c * draw()) for c in (0.1, 40.0))
     np.testing.assert_allclose(small, large, rtol=1e-5)
 
 
 @pytest.mark.parametrize("stop_on", STOP_ON)
 def test_the_trainer_keeps_the_epoch_with_the_lowest_value(stop_on):
-    task = make_task(3, learning_rate=0.05, wanted=[True])
-    _, history = reference_run(task, "ce", EPOCHS)
-    member = task.member
-    x = inputs_of(member, member.validation_rows)
+    cell = make_cell(3, learning_rate=0.05, wanted=[True])
+    _, history = reference_run(cell, "ce", EPOCHS)
+    arrays = cell.arrays
+    x = inputs_of(arrays, arrays.validation_rows)
     logits = [MODEL.logits(parameters, x) for parameters in history]
     values = [
-        float(expected_value(stop_on, z, member.validation_y, epoch))
+        float(expected_value(stop_on, z, arrays.validation_y, epoch))
         for epoch, z in enumerate(logits, start=1)
     ]
     programs = make_programs(("ce",), devices=1, stop_on=stop_on)
-    (one,) = trained(programs, [task])
+    (one,) = trained(programs, [cell])
     best = int(np.argmin(values))
     assert one.best_epoch.tolist() == [best + 1]
     np.testing.assert_allclose(one.parameters[0], history[best], atol=1e-4)
@@ -88,18 +88,18 @@ def test_the_trainer_keeps_the_epoch_with_the_lowest_value(stop_on):
 
 def test_without_a_criterion_nothing_stops():
     eager = early_stopping.Rule(minimum=1, patience=1)
-    task = make_task(0, rule=eager, learning_rate=5.0, wanted=[True])
-    (one,) = trained(make_programs(("ce",), devices=1, stop_on="none"), [task])
+    cell = make_cell(0, rule=eager, learning_rate=5.0, wanted=[True])
+    (one,) = trained(make_programs(("ce",), devices=1, stop_on="none"), [cell])
     assert one.stopped_epoch.tolist() == one.best_epoch.tolist() == [EPOCHS]
 
 
 def test_the_last_epoch_is_where_a_run_stopped(programs):
     eager = early_stopping.Rule(minimum=1, patience=1)
-    task = make_task(0, rule=eager, learning_rate=5.0)
-    (one,) = trained(programs, [task], epochs=30)
+    cell = make_cell(0, rule=eager, learning_rate=5.0)
+    (one,) = trained(programs, [cell], epochs=30)
     place = int(np.argmax(one.stopped_epoch > one.best_epoch))
     assert one.stopped_epoch[place] > one.best_epoch[place]
     assert not np.allclose(one.logits[place], one.last_logits[place])
-    _, history = reference_run(task, ("ce", "capm", "apms")[place], int(one.stopped_epoch[place]))
-    expected = MODEL.logits(history[-1], inputs_of(task.member, task.inputs))
+    _, history = reference_run(cell, ("ce", "capm", "apms")[place], int(one.stopped_epoch[place]))
+    expected = MODEL.logits(history[-1], inputs_of(cell.arrays, cell.arrays.inputs))
     np.testing.assert_allclose(one.last_logits[place], expected, rtol=2e-2, atol=2e-2)

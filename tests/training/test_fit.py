@@ -64,7 +64,7 @@ def test_the_best_epoch_is_by_the_weighted_nll_of_validation():
         log_p = np.asarray(jax.nn.log_softmax(MODEL.logits(parameters, validation.features)))
         nll = -log_p[np.arange(9), validation.labels]
         curve.append(np.average(nll, weights=validation.weights))
-    np.testing.assert_allclose(one.validation_nll[0], curve, rtol=1e-4)
+    np.testing.assert_allclose(one.validation_loss[0], curve, rtol=1e-4)
     best = history[int(np.argmin(curve))]
     np.testing.assert_allclose(one.parameters[0], best, rtol=2e-4, atol=2e-5)
 
@@ -82,19 +82,19 @@ def test_what_fills_up_a_batch_has_no_effect(monkeypatch):
     monkeypatch.setattr(fitting, "fill", other)
     (after,) = fit(MODEL, LOSS, data, examples(9, seed=1), SETTINGS, [0])
     np.testing.assert_array_equal(before.parameters, after.parameters)
-    np.testing.assert_array_equal(before.validation_nll, after.validation_nll)
+    np.testing.assert_array_equal(before.validation_loss, after.validation_loss)
 
 
-def first_task(data, monkeypatch):
-    """The features and the task that the programs would be compiled for."""
+def first_cell(data, monkeypatch):
+    """The features and the cell that the programs would be compiled for."""
 
     class Stopped(Exception):
         """It has come to the compilation."""
 
-    def stop(features, task):
-        raise Stopped(features, task)
+    def stop(model, losses, training, features, cell, **placing):
+        raise Stopped(features, cell)
 
-    monkeypatch.setattr(fitting, "task_sizes", stop)
+    monkeypatch.setattr(fitting, "static_settings", stop)
     with pytest.raises(Stopped) as stopped:
         fit(MODEL, LOSS, data, None, SETTINGS, [0])
     return stopped.value.args
@@ -104,10 +104,10 @@ def first_task(data, monkeypatch):
 def test_sets_of_nearly_one_size_share_a_program_and_annealing_ends_with_the_last_step(
     n, monkeypatch
 ):
-    features, task = first_task(examples(n), monkeypatch)
-    assert len(features) == len(task.member.y) == len(task.order(1)) == 24  # three batches of eight
-    assert np.sum(task.member.weights.train > 0) == n
-    assert task.member.planned_steps == SETTINGS.epochs * 3
+    features, cell = first_cell(examples(n), monkeypatch)
+    assert len(features) == len(cell.arrays.y) == len(cell.order(1)) == 24  # three batches of eight
+    assert np.sum(cell.arrays.weights > 0) == n
+    assert cell.arrays.planned_steps == SETTINGS.epochs * 3
 
 
 @pytest.mark.parametrize("K", [2, 4])

@@ -1,41 +1,52 @@
-"""The bound on the memory that a member takes."""
+"""The bound on the memory that a cell takes."""
+
+from dataclasses import replace
 
 import jax
+import numpy as np
 
 from pgeom.models.cnn import CNN
-from pgeom.training import trainer
-from pgeom.training.settings import Optimiser
-from tests.training.conftest import FEATURES, MODEL, SIZES, make_setup, make_task
+from pgeom.training.trainer import memory_bounds, place
+from tests.training.conftest import FEATURES, MODEL, make_cell, make_programs, make_settings
 
 
-def test_the_memory_of_a_member_covers_its_arrays_and_grows_with_them():
-    setup = make_setup(devices=1)
-    group = trainer.assemble([make_task(0)], setup, trainer.shard_members(1))
-    held = sum(leaf.nbytes for leaf in jax.tree.leaves((group.members, group.runs, group.inputs)))
-    bound = trainer.member_bytes(setup, SIZES)
-    assert bound > 2 * held + 4 * 16 * MODEL.activations
-    assert trainer.member_bytes(setup, SIZES._replace(train=80)) > bound
-    assert trainer.member_bytes(setup, SIZES._replace(features=9999)) == bound
-    assert trainer.member_bytes(make_setup(("ce",), devices=1), SIZES) < bound
+def bound(settings):
+    return memory_bounds(settings)[1]
+
+
+def resized(settings, **sizes):
+    """The settings for cells that have other numbers of rows."""
+    rows = {name: jax.ShapeDtypeStruct((size,), np.int32) for name, size in sizes.items()}
+    return replace(settings, cell=settings.cell._replace(**rows))
+
+
+def test_the_memory_of_a_cell_covers_its_arrays_and_grows_with_them():
+    settings = make_settings(devices=1)
+    arrays, runs, _ = place([make_cell(0)], make_programs(devices=1))
+    held = sum(leaf.nbytes for leaf in jax.tree.leaves((arrays, runs)))
+    least = bound(settings)
+    assert least > 2 * held + 4 * 16 * MODEL.activations
+    assert bound(resized(settings, rows=80, y=80)) > least
+    assert bound(make_settings(("ce",), devices=1)) < least
     # of a larger batch: what goes into and out of a layer, and the gradients of both
-    larger = trainer.member_bytes(make_setup(devices=1, batch=32), SIZES) - bound
-    assert larger == 16 * 4 * 4 * MODEL.activations
+    assert bound(make_settings(devices=1, batch=32)) - least == 16 * 4 * 4 * MODEL.activations
     # of a hundred more predictions: the rows, twice, and what goes into and out of a layer
-    further = trainer.member_bytes(setup, SIZES._replace(inputs=SIZES.inputs + 100)) - bound
+    further = bound(resized(settings, inputs=20 + 100)) - least
     assert further >= 100 * 4 * (2 * MODEL.activations + 2)
-    several = make_setup(devices=2, members_per_device=5)
-    assert trainer.member_bytes(several, SIZES) == bound  # it is of one member
+    several = make_settings(devices=2, cells_per_device=5)
+    assert bound(several) == least  # it is of one cell
 
 
 def test_of_a_batch_that_is_trained_in_parts_one_part_counts():
-    def bound(batch, **placing):
-        setup = trainer.Setup(CNN((28, 28), 3), (), batch, Optimiser(), 1, **placing)
-        return trainer.member_bytes(setup, SIZES._replace(train=512))
+    settings = replace(resized(make_settings((), devices=1), rows=512), model=CNN((28, 28), 3))
+    bounds = [bound(replace(settings, batch_size=batch)) for batch in (64, 256, 512)]
+    assert len(set(bounds)) == 1
+    assert bounds[0] < bound(replace(settings, batch_size=256, batched=True))
 
-    assert bound(64) == bound(256) == bound(512) < bound(256, batched=True)
 
-
-def test_the_memory_of_the_features_is_theirs_whatever_members_a_device_has():
-    for members in (1, 5):
-        setup = make_setup(devices=2, members_per_device=members)
-        assert trainer.feature_bytes(setup, SIZES) == FEATURES.nbytes
+def test_the_memory_of_the_features_is_theirs_whatever_cells_a_device_has():
+    for cells in (1, 5):
+        settings = make_settings(devices=2, cells_per_device=cells)
+        other = replace(settings, features=jax.ShapeDtypeStruct((9999, 6), np.float32))
+        assert memory_bounds(settings)[0] == FEATURES.nbytes < memory_bounds(other)[0]
+        assert bound(other) == bound(settings)

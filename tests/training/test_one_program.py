@@ -1,4 +1,4 @@
-"""One program trains every member of a study: what differs between members is never compiled."""
+"""One program trains every cell of a study: what differs between cells is never compiled."""
 
 import chex
 import jax
@@ -6,26 +6,21 @@ import pytest
 
 from pgeom.training import early_stopping, program
 from pgeom.training.trainer import compile_programs
-from tests.training.conftest import make_programs, make_task, trained
+from tests.training.conftest import make_cell, make_programs, trained
 
 OTHERS = [
-    make_task(7),
-    make_task(8, learning_rate=3e-3),
-    make_task(9, planned=7),
-    make_task(10, rule=early_stopping.Rule(1, 1)),
-    make_task(11, wanted=(True, False, True)),
+    make_cell(7),
+    make_cell(8, learning_rate=3e-3),
+    make_cell(9, planned=7),
+    make_cell(10, rule=early_stopping.Rule(1, 1)),
+    make_cell(11, wanted=(True, False, True)),
 ]
 
 
 @pytest.fixture
 def one_trace(monkeypatch):
     """The epoch may be traced once; chex raises at the second time."""
-    member_epoch = program.member_epoch
-
-    def counted(*arguments):
-        return chex.assert_max_traces(member_epoch(*arguments), n=1)
-
-    monkeypatch.setattr(program, "member_epoch", counted)
+    monkeypatch.setattr(program, "run_epoch", chex.assert_max_traces(program.run_epoch, n=1))
     chex.clear_trace_counter()
     compile_programs.cache_clear()
     yield
@@ -33,7 +28,7 @@ def one_trace(monkeypatch):
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_the_epoch_is_traced_once_for_all_members(one_trace, batched):
+def test_the_epoch_is_traced_once_for_all_cells(one_trace, batched):
     programs = make_programs(batched=batched)
     results = trained(programs, OTHERS, epochs=3)
     chex.assert_tree_all_finite([one.parameters for one in results])
@@ -43,8 +38,8 @@ def test_the_epoch_is_traced_once_for_all_members(one_trace, batched):
         make_programs(batched=batched)
 
 
-def test_another_member_rate_coefficient_or_rule_compiles_nothing(programs):
-    trained(programs, [make_task(0)])
+def test_another_rate_coefficient_or_rule_compiles_nothing(programs):
+    trained(programs, [make_cell(0)])
     compiled = []
 
     def listener(name, *_, **__):

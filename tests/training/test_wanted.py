@@ -13,8 +13,8 @@ from tests.training.conftest import (
     EPOCHS,
     MODEL,
     inputs_of,
+    make_cell,
     make_programs,
-    make_task,
     train_group,
     trained,
 )
@@ -24,36 +24,36 @@ NONE = np.zeros(3, bool)
 
 
 def runs(one, chosen):
-    """The chosen runs of a member's results."""
+    """The chosen runs of a cell's results."""
     return jax.tree.map(lambda leaf: leaf[chosen], one)
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_the_wanted_runs_are_those_of_a_member_that_wants_all(programs, batched):
+def test_the_wanted_runs_are_those_of_a_cell_that_wants_all(programs, batched):
     programs = make_programs(batched=True) if batched else programs
-    tasks = [make_task(0), make_task(1)]
-    everything = trained(programs, tasks)
-    some = trained(programs, [tasks[0]._replace(wanted=SOME), tasks[1]])
+    cells = [make_cell(0), make_cell(1)]
+    everything = trained(programs, cells)
+    some = trained(programs, [cells[0]._replace(wanted=SOME), cells[1]])
     chex.assert_trees_all_equal(runs(some[0], SOME), runs(everything[0], SOME))
     chex.assert_trees_all_equal(some[1], everything[1])
 
 
 def test_a_run_that_is_not_wanted_stays_where_it_began(programs):
-    task = make_task(0, wanted=SOME)
-    one = trained(programs, [task])[0]
+    cell = make_cell(0, wanted=SOME)
+    one = trained(programs, [cell])[0]
     for epochs in (one.best_epoch, one.stopped_epoch, one.diverged_epoch, one.best_step):
         assert epochs[1] == 0
-    np.testing.assert_array_equal(one.parameters[1], task.initial)
-    assert np.all(np.isnan(one.validation_nll[1]))
-    chex.assert_tree_all_finite(one.validation_nll[SOME])
-    expected = MODEL.logits(task.initial, inputs_of(task.member, task.inputs))
+    np.testing.assert_array_equal(one.parameters[1], cell.initial)
+    assert np.all(np.isnan(one.validation_loss[1]))
+    chex.assert_tree_all_finite(one.validation_loss[SOME])
+    expected = MODEL.logits(cell.initial, inputs_of(cell.arrays, cell.arrays.inputs))
     np.testing.assert_allclose(one.logits[1], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_it_is_reported_as_stopped_from_the_first_epoch(programs):
     seen = []
     train_group(
-        programs, [make_task(0, wanted=SOME)], 2, lambda epoch, stopped: seen.append(stopped)
+        programs, [make_cell(0, wanted=SOME)], 2, lambda epoch, stopped: seen.append(stopped)
     )
     assert [stopped.tolist() for stopped in seen] == [[[False, True, False]]] * 2
 
@@ -61,7 +61,7 @@ def test_it_is_reported_as_stopped_from_the_first_epoch(programs):
 def test_a_group_that_wants_nothing_ends_at_once(programs):
     seen = []
     train_group(
-        programs, [make_task(0, wanted=NONE)], 30, lambda epoch, stopped: seen.append(epoch)
+        programs, [make_cell(0, wanted=NONE)], 30, lambda epoch, stopped: seen.append(epoch)
     )
     assert seen == [1]
 
@@ -80,9 +80,9 @@ def test_a_run_that_is_not_wanted_takes_no_step():
         return LossSpec(name, name, "Tests", make)
 
     programs = make_programs(tuple(map(counted, "abc")))
-    trained(programs, [make_task(0, wanted=SOME), make_task(1, wanted=NONE)])
+    trained(programs, [make_cell(0, wanted=SOME), make_cell(1, wanted=NONE)])
     jax.effects_barrier()
     assert steps == {"a": EPOCHS * 3, "c": EPOCHS * 3}
-    trained(programs, [make_task(0), make_task(1, wanted=SOME)])  # the counter does count
+    trained(programs, [make_cell(0), make_cell(1, wanted=SOME)])  # the counter does count
     jax.effects_barrier()
     assert steps == {"a": 3 * EPOCHS * 3, "b": EPOCHS * 3, "c": 3 * EPOCHS * 3}

@@ -29,9 +29,9 @@ def prepared(name, regime, seed=0, wanted=None):
 @pytest.mark.parametrize(("name", "regime"), ALL)
 def test_a_cell_is_what_its_regime_says(name, regime):
     one = prepared(name, str(regime))
-    member, split, K = one.task.member, one.split, sources.load(name).num_classes
+    member, split, K = one.data.arrays, one.split, sources.load(name).num_classes
     chex.assert_type([member.mean, member.scale], np.float32)
-    chex.assert_type([member.rows, member.validation_rows, one.task.inputs, member.y], np.int32)
+    chex.assert_type([member.rows, member.validation_rows, member.inputs, member.y], np.int32)
     shared = sources.load(name).standardised
     x = (shared[member.rows] - member.mean) / member.scale
     np.testing.assert_allclose(x, split.train.features, rtol=1e-4, atol=1e-4)
@@ -48,28 +48,28 @@ def test_a_cell_is_what_its_regime_says(name, regime):
         assert member.stats.counts.max() == 360 and member.stats.counts.min() == 12
     steps = {"breast-cancer": 1, "digits": 3, "confusion": 3, "long-tail": 3}[name]
     assert member.planned_steps == 45 * steps
-    assert len(one.task.inputs) == len(split.validation.labels) + len(split.test.labels)
+    assert len(one.data.arrays.inputs) == len(split.validation.labels) + len(split.test.labels)
 
 
 def test_regimes_of_a_seed_share_the_split_and_nothing_else():
     clean, noisy = (prepared("digits", regime) for regime in ("clean", "symmetric-40"))
     np.testing.assert_array_equal(clean.split.test.labels, noisy.split.test.labels)
-    np.testing.assert_array_equal(clean.task.member.rows, noisy.task.member.rows)
-    assert not np.array_equal(clean.task.initial, noisy.task.initial)
-    assert not np.array_equal(clean.task.order(1), noisy.task.order(1))
-    assert not np.array_equal(clean.task.member.dropout, noisy.task.member.dropout)
+    np.testing.assert_array_equal(clean.data.arrays.rows, noisy.data.arrays.rows)
+    assert not np.array_equal(clean.data.initial, noisy.data.initial)
+    assert not np.array_equal(clean.data.order(1), noisy.data.order(1))
+    assert not np.array_equal(clean.data.arrays.dropout, noisy.data.arrays.dropout)
 
 
 def test_a_cell_is_the_same_each_time_and_order_is_a_permutation():
     first, second = (prepared("confusion", "symmetric-20", 3) for _ in range(2))
-    np.testing.assert_array_equal(first.task.member.y, second.task.member.y)
-    np.testing.assert_array_equal(first.task.initial, second.task.initial)
-    order = first.task.order(2)
-    np.testing.assert_array_equal(order, second.task.order(2))
+    np.testing.assert_array_equal(first.data.arrays.y, second.data.arrays.y)
+    np.testing.assert_array_equal(first.data.initial, second.data.initial)
+    order = first.data.order(2)
+    np.testing.assert_array_equal(order, second.data.order(2))
     np.testing.assert_array_equal(np.sort(order), np.arange(1440))
 
 
 def test_every_loss_is_wanted_unless_told_otherwise():
-    assert prepared("breast-cancer", "clean").task.wanted.tolist() == [True, True]
+    assert prepared("breast-cancer", "clean").data.wanted.tolist() == [True, True]
     some = prepared("breast-cancer", "clean", wanted=np.array([False, True]))
-    assert some.task.wanted.tolist() == [False, True]
+    assert some.data.wanted.tolist() == [False, True]

@@ -106,13 +106,13 @@ def test_noisy_validation_changes_validation_labels_and_nothing_else(regime):
     before, after = (
         prepare(make_study("noise", options, "digits"), cell) for options in (Options(), NOISY)
     )
-    np.testing.assert_array_equal(before.task.member.y, after.task.member.y)
-    np.testing.assert_array_equal(before.task.initial, after.task.initial)
+    np.testing.assert_array_equal(before.data.arrays.y, after.data.arrays.y)
+    np.testing.assert_array_equal(before.data.initial, after.data.initial)
     np.testing.assert_array_equal(before.split.test.labels, after.split.test.labels)
     changed = np.mean(before.split.validation.labels != after.split.validation.labels)
     assert changed == after.validation_noise and before.validation_noise == 0
     assert (changed > 0.1) == (regime != "clean")
-    np.testing.assert_array_equal(after.task.member.validation_y, after.split.validation.labels)
+    np.testing.assert_array_equal(after.data.arrays.validation_y, after.split.validation.labels)
 
 
 def test_the_manifest_names_the_classes(animals):

@@ -19,7 +19,7 @@ from experiments.engine.missing import find_missing
 from experiments.engine.options import Options, make_study
 from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
-from pgeom.training.trainer import compile_programs, feature_bytes, member_bytes
+from pgeom.training.trainer import compile_programs, memory_bounds
 
 JOB = {"dataset": "breast-cancer", "regimes": ("clean",), "losses": ("ce",)}
 COMMAND = [sys.executable, "-m", "experiments.noise", "--dataset", "breast-cancer", "--regimes"]
@@ -86,37 +86,34 @@ def test_a_budget_below_one_member_is_refused_and_leaves_nothing(tmp_path):
 
 @pytest.fixture
 def job(tmp_path):
-    """Nine members of one loss, none of them trained."""
+    """Nine cells of one loss, none of them trained."""
     options = Options(seeds=("9",))
     study = make_study("test", options, "breast-cancer", regimes=("clean",), losses=("ce",))
     return find_missing(study, Store(tmp_path))
 
 
-def test_the_need_of_a_member_is_an_upper_bound(job):
-    sizes = job.sizes()
-    (setup,) = jobs.plan_setups(job, sizes, jobs.Machine(1, Console()))
-    stats = compile_programs(setup, sizes).epoch.memory_analysis()
+def test_the_need_of_a_cell_is_an_upper_bound(job):
+    (settings,) = jobs.plan_programs(job, jobs.Machine(1, Console()))
+    stats = compile_programs(settings).epoch.memory_analysis()
     used = stats.argument_size_in_bytes + stats.temp_size_in_bytes + stats.output_size_in_bytes
-    bound = member_bytes(setup, sizes) + feature_bytes(setup, sizes)
+    bound = sum(memory_bounds(settings))
     assert 0.3 * bound < used - stats.alias_size_in_bytes < bound
 
 
-def test_an_accelerator_takes_as_many_members_as_fit(job, monkeypatch):
-    sizes = job.sizes()
-
+def test_an_accelerator_takes_as_many_cells_as_fit(job, monkeypatch):
     def plan(memory=None):
-        (setup,) = jobs.plan_setups(job, sizes, jobs.Machine(2, Console(), memory))
-        return setup
+        (settings,) = jobs.plan_programs(job, jobs.Machine(2, Console(), memory))
+        return settings
 
-    assert plan().members_per_device == 1 and not plan().batched
+    assert plan().cells_per_device == 1 and not plan().batched
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert plan().group_size == 10
+    assert plan().cells == 10
     fitting = []
     for memory in (0.005, 0.009, 0.016):
-        setup = plan(memory)
-        members = setup.members_per_device
-        features, need = (part(setup, sizes) for part in (feature_bytes, member_bytes))
+        settings = plan(memory)
+        cells = settings.cells_per_device
+        features, need = memory_bounds(settings)
         room = memory * jobs.GIB / 2 - features
-        assert setup.batched and members * need <= room < (members + 1) * need
-        fitting.append(members)
+        assert settings.batched and cells * need <= room < (cells + 1) * need
+        fitting.append(cells)
     assert all(fewer < more for fewer, more in pairwise(fitting))

@@ -128,7 +128,8 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         train, validation = self._set_aside(data, random)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_seeds).tolist()
-        model, loss = self._make_model(K, X.shape[1]), make_loss(self.loss, K, match=self.match)
+        model = make_model(self.model, X.shape[1], self.image_shape, K)
+        loss = make_loss(self.loss, K, match=self.match)
         training = self._training(len(train.labels))
         results = fit(model, loss, train, validation, training, seeds)
         self.parameters_ = np.stack([one.parameters[0] for one in results])
@@ -150,7 +151,7 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities `[n, K]` of the classes, in the order of `classes_`."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        model = self._make_model(len(self.classes_), X.shape[1])
+        model = make_model(self.model, X.shape[1], self.image_shape, len(self.classes_))
         parts = []
         for first in range(0, len(X), AT_ONCE):
             part = self._standardise(X[first : first + AT_ONCE])
@@ -231,10 +232,6 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         stopping = Rule(minimum=1, patience=int(self.patience))
         sizes = (int(epochs), batch_size, float(self.learning_rate))
         return Training(*sizes, stopping=stopping, optimiser=optimiser)
-
-    def _make_model(self, K: int, features: int) -> Model:
-        shape = None if self.image_shape is None else tuple(self.image_shape)
-        return make_model(self.model, features, shape, K)
 
 
 @cache

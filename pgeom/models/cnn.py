@@ -15,11 +15,9 @@ stride 2 is made without strides.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +25,7 @@ from jaxtyping import Array, Bool, Float
 
 from pgeom.models.model import (
     DenseModel,
-    Layer,
+    Masks,
     columns_times,
     draw_masks,
     kept_scale,
@@ -38,7 +36,6 @@ from pgeom.types import AnyArray
 
 KERNEL, STRIDE = 3, 2
 WINDOW = KERNEL + STRIDE  # the pixels along an axis of which the first layer makes two
-DenseMask = tuple[Bool[AnyArray, "n hidden"]]
 
 
 def windows(x: Float[Array, "C *space n"]) -> Float[Array, "M *blocks n"]:
@@ -54,13 +51,13 @@ def windows(x: Float[Array, "C *space n"]) -> Float[Array, "M *blocks n"]:
     blocks = [-(-size // step) for size in x.shape[1:-1]]
     after = [step * count - size for count, size in zip(blocks, x.shape[1:-1], strict=True)]
     padded = jnp.pad(x, [(0, 0), *((1, width) for width in after), (0, 0)])
-    strides = (1, *(step for _ in blocks), 1)
 
     def shifted(offsets):
-        ends = [k + step * (count - 1) + 1 for k, count in zip(offsets, blocks, strict=True)]
-        return jax.lax.slice(
-            padded, (0, *offsets, 0), (x.shape[0], *ends, x.shape[-1]), strides=strides
-        )
+        places = [
+            slice(k, k + step * (count - 1) + 1, step)
+            for k, count in zip(offsets, blocks, strict=True)
+        ]
+        return padded[(slice(None), *places)]
 
     return jnp.concatenate([shifted(k) for k in product(range(WINDOW), repeat=len(blocks))])
 
@@ -105,68 +102,37 @@ def neighbourhoods(phases: Float[Array, "M *space n"]) -> Float[Array, "N *space
     return jnp.concatenate([around(tap) for tap in product(range(KERNEL), repeat=rank)])
 
 
-def _previous(x: Array, axis: int) -> Array:
+def _previous(x, axis):
     """What is one place before along an axis, zero at the first."""
     widths = [(1, 0) if k == axis else (0, 0) for k in range(x.ndim)]
     return jnp.pad(jax.lax.slice_in_dim(x, 0, -1, axis=axis), widths)
 
 
-def _inside(sizes: Sequence[int]) -> Bool[np.ndarray, "phases 1 *space 1"]:
-    """Which pixels of the phases are those of an image of these sizes; the others fill up pairs."""
-    axes = [(np.arange(-(-size // 2) * 2) < size).reshape(-1, 2).T for size in sizes]  # by parity
-    inside = axes[0] if len(axes) == 1 else axes[0][:, None, :, None] & axes[1][None, :, None]
-    return inside.reshape(2 ** len(sizes), 1, *(axis.shape[1] for axis in axes), 1)
+def _inside(sizes):
+    """Which pixels of the phases `[2^rank, 1, *space, 1]` are those of an image of these sizes; the others fill up pairs."""
+    image = np.pad(np.ones(sizes, bool), [(0, size % 2) for size in sizes])
+    starts = product((0, 1), repeat=len(sizes))
+    phases = [image[tuple(slice(start, None, 2) for start in phase)] for phase in starts]
+    return np.stack(phases)[:, None, ..., None]
 
 
-class ConvolutionalLayers(nn.Module):
-    """Two convolutions with ReLU, a dense layer with ReLU and dropout, and a linear head."""
-
-    shape: tuple[int, ...]  # of an example, channels last
-    channels: tuple[int, int]
-    hidden: int
-    classes: int
-    scale: float  # of the units that are kept
-
-    @nn.compact
-    def __call__(
-        self, x: Float[AnyArray, "n d"], masks: DenseMask | None = None
-    ) -> Float[Array, "n K"]:
-        images = jnp.moveaxis(jnp.asarray(x).reshape(-1, *self.shape), (0, -1), (-1, 0))
-        maps = self._second(self._first(images))
-        kernel, bias = Layer(math.prod(maps.shape[:-1]), self.hidden)()
-        # its inputs are ordered by place, and these by channel
-        kernel = jnp.swapaxes(kernel.reshape(-1, maps.shape[0], self.hidden), 0, 1)
-        features = columns_times(
-            maps.reshape(-1, maps.shape[-1]), kernel.reshape(-1, self.hidden), bias
-        )
-        mask = None if masks is None else masks[0]
-        units = masked_relu(features.T, mask, self.scale)
-        return rows_times(units, *Layer(self.hidden, self.classes)())
-
-    def _first(self, images: Float[Array, "C *space n"]) -> Float[Array, "M *blocks n"]:
-        """The phases of the first layer."""
-        depth, *sizes, _ = images.shape
-        rank, rows = len(sizes), windows(images)
-        kernel, bias = Layer(KERNEL**rank * depth, self.channels[0])()
-        kernel = on_windows(kernel.reshape(-1, depth, self.channels[0]), rank)
-        phases = _multiply(rows, kernel, jnp.tile(bias, STRIDE**rank))
-        smaller = [-(-size // STRIDE) for size in sizes]
-        if all(size % STRIDE == 0 for size in smaller):
-            return phases
-        apart = phases.reshape(STRIDE**rank, -1, *phases.shape[1:])
-        return jnp.where(_inside(smaller), apart, 0).reshape(phases.shape)
-
-    def _second(self, phases: Float[Array, "M *space n"]) -> Float[Array, "C *space n"]:
-        columns = neighbourhoods(phases)
-        return _multiply(columns, *Layer(columns.shape[0], self.channels[1])())
+def _first(images, kernel, bias):
+    """The phases of the first layer."""
+    depth, *sizes, _ = images.shape
+    rank, width = len(sizes), kernel.shape[1]
+    kernel = on_windows(kernel.reshape(-1, depth, width), rank)
+    phases = _multiply(windows(images), kernel, jnp.tile(bias, STRIDE**rank))
+    smaller = [-(-size // STRIDE) for size in sizes]
+    if all(size % STRIDE == 0 for size in smaller):
+        return phases
+    apart = phases.reshape(STRIDE**rank, -1, *phases.shape[1:])
+    return jnp.where(_inside(smaller), apart, 0).reshape(phases.shape)
 
 
-def _multiply(
-    columns: Float[Array, "M *space n"], kernel: Float[Array, "M C"], bias: Float[Array, " C"]
-) -> Float[Array, "C *space n"]:
+def _multiply(columns, kernel, bias):
     """A layer with ReLU on every pixel."""
     flat = columns_times(columns.reshape(columns.shape[0], -1), kernel, bias)
-    return nn.relu(flat).reshape(-1, *columns.shape[1:])
+    return jax.nn.relu(flat).reshape(-1, *columns.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -193,8 +159,6 @@ class CNN(DenseModel):
                 "the shape of an image must be (length,), (height, width) or "
                 f"(height, width, channels), got {self.image}"
             )
-        if len(self.channels) != 2:
-            raise ValueError(f"channels must be two numbers, got {self.channels}")
 
     @property
     def inputs(self) -> int:
@@ -208,17 +172,33 @@ class CNN(DenseModel):
     @property
     def activations(self) -> int:
         """The inputs, the columns and channels of each convolution, and the dense units."""
+        (_, first), (columns, second), (flat, _), _ = self.kernels
         *sizes, depth = self.shape
-        rank, (first, second) = len(sizes), self.channels
-        per_block = WINDOW**rank * depth + STRIDE**rank * first + KERNEL**rank * first + second
-        blocks = math.prod(-(-size // STRIDE**2) for size in sizes)
-        return self.inputs + blocks * per_block + self.hidden
+        per_block = WINDOW ** len(sizes) * depth + STRIDE ** len(sizes) * first + columns + second
+        return self.inputs + flat // second * per_block + self.hidden
 
     @property
-    def layers(self) -> ConvolutionalLayers:
-        scale = kept_scale(self.dropout)
-        return ConvolutionalLayers(self.shape, self.channels, self.hidden, self.classes, scale)
+    def kernels(self) -> tuple[tuple[int, int], ...]:
+        """Of two convolutions, the dense layer and the head."""
+        *sizes, depth = self.shape
+        taps, (first, second) = KERNEL ** len(sizes), self.channels
+        pixels = math.prod(-(-size // STRIDE**2) for size in sizes)
+        dense = ((pixels * second, self.hidden), (self.hidden, self.classes))
+        return ((taps * depth, first), (taps * first, second), *dense)
 
-    def masks(self, key: jax.Array, n: int) -> DenseMask:
-        (mask,) = draw_masks(key, self.dropout, layers=1, n=n, width=self.hidden)
-        return (mask,)
+    def masks(self, key: jax.Array, n: int) -> tuple[Bool[Array, "n hidden"], ...]:
+        return draw_masks(key, self.dropout, layers=1, n=n, width=self.hidden)
+
+    def logits(
+        self, parameters: Float[AnyArray, " P"], x: Float[AnyArray, "n d"], masks: Masks = None
+    ) -> Float[Array, "n K"]:
+        first, second, (kernel, bias), head = self.layers(parameters)
+        images = jnp.moveaxis(jnp.asarray(x).reshape(-1, *self.shape), (0, -1), (-1, 0))
+        maps = _multiply(neighbourhoods(_first(images, *first)), *second)
+        # the rows of the kernel are ordered by place, and those of the maps by channel
+        kernel = jnp.swapaxes(kernel.reshape(-1, maps.shape[0], self.hidden), 0, 1)
+        kernel = kernel.reshape(-1, self.hidden)
+        features = columns_times(maps.reshape(-1, maps.shape[-1]), kernel, bias)
+        (mask,) = masks or (None,)
+        units = masked_relu(features.T, mask, kept_scale(self.dropout))
+        return rows_times(units, *head)

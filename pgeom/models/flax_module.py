@@ -8,16 +8,15 @@ images, or `[n, d]`; it returns logits `[n, K]`. Dropout draws from the stream "
 ...     @nn.compact
 ...     def __call__(self, x, train):
 ...         return nn.Dense(self.classes)(nn.Dropout(0.1, deterministic=not train)(x))
->>> model = FlaxModel(construct(Net, classes=3), (4,), 3)
->>> model.size, refusal(model)
-(15, None)
+>>> wrap_module(Net, (4,), 3).size
+15
 """
 
 import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import flax.linen as nn
@@ -27,6 +26,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Float32, UInt32
 
+from pgeom.messages import describe_error
 from pgeom.types import AnyArray
 
 Keys = UInt32[AnyArray, "n 2"]
@@ -51,10 +51,6 @@ class FlaxModel:
     input_shape: tuple[int, ...]
     classes: int
 
-    def __repr__(self) -> str:
-        written = " ".join(repr(self.module).split())
-        return f"FlaxModel({written}, {self.input_shape}, {self.classes})"
-
     @property
     def inputs(self) -> int:
         return math.prod(self.input_shape)
@@ -62,16 +58,17 @@ class FlaxModel:
     @cached_property
     def variables(self) -> Mapping[str, Any]:
         """The shapes of all that the module keeps, by collection."""
-        return jax.eval_shape(self._initialise, jax.random.key(0))
+        return jax.eval_shape(self._draw, np.zeros(2, np.uint32))
 
     @cached_property
-    def _unravel(self) -> Callable[[Float[Array, " P"]], Any]:
-        shapes = self.variables["params"]
-        return ravel_pytree(jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes))[1]
+    def _flat(self) -> tuple[Array, Callable[[Array], Any]]:
+        """Parameters as one vector, and the way back."""
+        shapes = self.variables.get("params", {})
+        return ravel_pytree(jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes))
 
     @property
     def size(self) -> int:
-        return sum(leaf.size for leaf in jax.tree.leaves(self.variables["params"]))
+        return self._flat[0].size
 
     @cached_property
     def activations(self) -> int:
@@ -88,7 +85,7 @@ class FlaxModel:
     def initial(self, rng: np.random.Generator) -> Float32[np.ndarray, " P"]:
         """The module's own initialisation, with a key that the host draws."""
         words = rng.integers(2**32, size=2, dtype=np.uint32)
-        return np.asarray(_initial_vector(self)(jnp.asarray(words)))
+        return np.asarray(ravel_pytree(self._draw(words)["params"])[0])
 
     def masks(self, key: jax.Array, n: int) -> Keys:
         """Keys for dropout. A batch has one key, so that the module sees a batch as it is."""
@@ -101,7 +98,7 @@ class FlaxModel:
         masks: Keys | None = None,
     ) -> Float[Array, "n K"]:
         """The module's logits, in training where there are masks."""
-        variables = {"params": self._unravel(jnp.asarray(parameters))}
+        variables = {"params": self._flat[1](jnp.asarray(parameters))}
         examples = jnp.asarray(x).reshape(-1, *self.input_shape)
         if masks is None:
             logits = self.module.apply(variables, examples, False)
@@ -110,73 +107,62 @@ class FlaxModel:
             logits = self.module.apply(variables, examples, True, rngs={"dropout": key})
         return jnp.asarray(logits).astype(jnp.asarray(parameters).dtype)
 
-    def _initialise(self, key: jax.Array) -> Mapping[str, Any]:
-        return self.module.init(key, jnp.zeros((1, *self.input_shape)), False)
+    @cached_property
+    def _draw(self) -> Callable[..., Mapping[str, Any]]:
+        """The module's initialisation, compiled once for all cells."""
+
+        def draw(words):
+            key = jax.random.wrap_key_data(jnp.asarray(words), impl=KEYS)
+            return self.module.init(key, jnp.zeros((1, *self.input_shape)), False)
+
+        return jax.jit(draw)
 
 
-@cache
-def _initial_vector(model: FlaxModel) -> Callable[[UInt32[Array, "2"]], Float32[Array, " P"]]:
-    """The compiled initialisation of a model; equal models share it."""
+def wrap_module(
+    given: type[nn.Module] | nn.Module, input_shape: tuple[int, ...], classes: int
+) -> FlaxModel:
+    """A module, or a class of them, which is told K if it takes it, as a model.
 
-    def draw(words: UInt32[Array, "2"]) -> Float32[Array, " P"]:
-        key = jax.random.wrap_key_data(words, impl=KEYS)
-        return ravel_pytree(model._initialise(key)["params"])[0]
-
-    return jax.jit(draw)
-
-
-def construct(module: type[nn.Module] | nn.Module, classes: int) -> nn.Module:
-    """The module itself, or an instance of the class, which is told K if it takes it."""
-    if isinstance(module, nn.Module):
-        return module
-    accepted = inspect.signature(module).parameters
-    name = next((name for name in CLASSES if name in accepted), None)
-    return module() if name is None else module(**{name: classes})
-
-
-def refusal(model: FlaxModel) -> str | None:
-    """Why a model cannot be trained here, or None; errors of the module itself are raised."""
+    Raises:
+      ValueError: in one line, if it cannot be trained here.
+    """
+    name = given.__name__ if isinstance(given, type) else type(given).__name__
     try:
-        hash(model)
-    except TypeError:
-        return "must have hashable fields, tuples for lists and no arrays"
-    others = sorted(set(model.variables) - {"params"})
-    if "batch_stats" in others:
-        return "batch statistics are not supported: use LayerNorm or GroupNorm for BatchNorm"
-    if others:
-        return f"must keep nothing but parameters, got the collection {others[0]!r}"
-    leaves = jax.tree.leaves(model.variables.get("params", {}))
-    if not leaves:
-        return "must have parameters, got none"
-    if strange := [leaf.dtype for leaf in leaves if leaf.dtype != jnp.float32]:
-        return f"must have parameters of float32, got {strange[0]}"
-    return _refused_output(model)
+        if isinstance(given, type):
+            accepted = inspect.signature(given).parameters
+            told = [argument for argument in CLASSES if argument in accepted]
+            given = given(**dict.fromkeys(told[:1], classes))
+        model = FlaxModel(given, input_shape, classes)
+        reason = _refusal(model)
+    except Exception as error:  # whatever a user's module may raise
+        shape = ", ".join(map(str, ("n", *input_shape)))
+        raise ValueError(
+            f"model {name} raised {describe_error(error)}; it is called as module(x[{shape}], "
+            f"train) and must return logits [n, {classes}]"
+        ) from error
+    if reason is not None:
+        raise ValueError(f"model {name} {reason}")
+    return model
 
 
-def _refused_output(model: FlaxModel) -> str | None:
-    """What is wrong with the logits, in training or afterwards."""
-    variables = {"params": model.variables["params"]}
-    x = jax.ShapeDtypeStruct((TRIED, *model.input_shape), jnp.float32)
-    expected = (TRIED, model.classes)
-    for train in (False, True):
+def _refusal(model: FlaxModel) -> str | None:
+    """Why a model cannot be trained here, or None; errors of the module itself are raised."""
+    hash(model)
+    if others := sorted(set(model.variables) - {"params"}):
+        advice = "batch statistics are not supported: use LayerNorm or GroupNorm"
+        return f"must keep nothing but parameters, got the collection {others[0]!r}; {advice}"
+    dtypes = {str(leaf.dtype) for leaf in jax.tree.leaves(model.variables)}
+    if dtypes != {"float32"}:
+        return f"must have parameters of float32, got {', '.join(sorted(dtypes)) or 'none'}"
+    x, expected = jnp.zeros((TRIED, model.inputs)), (TRIED, model.classes)
 
-        def called(variables, x, key, train=train):
-            return model.module.apply(variables, x, train, rngs={"dropout": key} if train else {})
+    def differentiated(parameters, masks):
+        logits = model.logits(parameters, x, masks)
+        return jnp.sum(logits), logits
 
-        result = jax.eval_shape(called, variables, x, jax.random.key(0))
-        shape, dtype = getattr(result, "shape", None), getattr(result, "dtype", None)
-        if shape != expected or not jnp.issubdtype(dtype or int, jnp.floating):
-            got = type(result).__name__ if shape is None else f"{dtype}{list(shape)}"
-            return f"must return logits {list(expected)} for x{list(x.shape)}, got {got}"
-    jax.eval_shape(jax.grad(_training_sum(model)), jnp.zeros(model.size))  # or it raises
+    for masks in (None, model.masks(jax.random.key(0), TRIED)):
+        gradient = jax.grad(differentiated, has_aux=True)
+        _, logits = jax.eval_shape(gradient, jnp.zeros(model.size), masks)
+        if logits.shape != expected:
+            return f"must return logits {list(expected)} for {TRIED} examples, got {logits.shape}"
     return None
-
-
-def _training_sum(model: FlaxModel) -> Callable[[Float[Array, " P"]], Float[Array, ""]]:
-    """A function of the parameters that training differentiates."""
-
-    def total(parameters: Float[Array, " P"]) -> Float[Array, ""]:
-        keys = model.masks(jax.random.key(0), TRIED)
-        return jnp.sum(model.logits(parameters, jnp.zeros((TRIED, model.inputs)), keys))
-
-    return total

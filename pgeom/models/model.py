@@ -1,28 +1,9 @@
 """Models: what the trainer asks of one, and those made of dense layers.
 
-What the trainer asks of a model.
+A model is a frozen value, made for so many inputs and classes. Its parameters travel as one vector,
+so that an optimiser step is a handful of fused operations. Masks for dropout come from outside, so
+that every loss of a cell sees the same.
 
-A model is a frozen value, made for so many inputs and classes. Its parameters travel as one
-vector, so that an optimiser step is a handful of fused operations.
-
-Dropout with masks that come from outside: every loss of a member sees the same.
-
->>> masks = draw_masks(jax.random.key(0), 0.5, layers=2, n=3, width=4)
->>> [mask.shape for mask in masks], kept_scale(0.5)
-([(3, 4), (3, 4)], 2.0)
-
-What models made of dense layers have in common: their parameters as one vector.
-
-Multinomial regression: no hidden layer, nothing random while it is trained.
-
->>> import numpy as np
->>> model = Linear(inputs=4, classes=3)
->>> model.size, model.logits(np.zeros(15, np.float32), np.zeros((2, 4), np.float32)).shape
-(15, (2, 3))
-
-The network of the paper: two hidden layers, ReLU, dropout after both.
-
->>> import numpy as np
 >>> model = MLP(inputs=64, classes=10)
 >>> model.width, model.size
 (96, 16522)
@@ -31,16 +12,13 @@ The network of the paper: two hidden layers, ReLU, dropout after both.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import linen as nn
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Float32, UInt16
 
 from pgeom.types import AnyArray
@@ -144,31 +122,18 @@ def masked_relu(
 ) -> Float[Array, "n width"]:
     """ReLU, with dropout where there is a mask."""
     if mask is None:
-        return nn.relu(x)  # passes NaN on, by which a diverged run is recognised
+        return jax.nn.relu(x)  # passes NaN on, by which a diverged run is recognised
     return jnp.where(mask & (x > 0), scale * x, 0.0)
-
-
-class Layer(nn.Module):
-    """The kernel `[inputs, width]` and the bias of a layer, for `rows_times` or `columns_times`.
-
-    Both add the bias as a matrix product, whose gradient is one, too. As a sum over the examples,
-    XLA fuses that into the loop that gathers all gradients in one vector, and adds up column by
-    column: a step of a convolutional network takes twice the time.
-    """
-
-    inputs: int
-    width: int
-
-    @nn.compact
-    def __call__(self) -> tuple[Float[Array, "inputs width"], Float[Array, " width"]]:
-        kernel = self.param("kernel", nn.initializers.zeros, (self.inputs, self.width))
-        return kernel, self.param("bias", nn.initializers.zeros, (self.width,))
 
 
 def rows_times(
     x: Float[Array, "n d"], kernel: Float[Array, "d width"], bias: Float[Array, " width"]
 ) -> Float[Array, "n width"]:
     """A layer of examples that are rows.
+
+    The bias is added as a matrix product, whose gradient is one, too. As a sum over the examples,
+    XLA fuses that into the loop that gathers all gradients in one vector, and adds up column by
+    column: a step of a convolutional network takes twice the time.
 
     The gradient of the kernel is a product of the inputs and the slopes of the outputs, of which a
     CPU has to transpose the first. A transposed kernel has a gradient that begins with the outputs:
@@ -185,42 +150,33 @@ def rows_times(
 def columns_times(
     x: Float[Array, "d n"], kernel: Float[Array, "d width"], bias: Float[Array, " width"]
 ) -> Float[Array, "width n"]:
-    """A layer of examples that are columns."""
+    """A layer of examples that are columns, with its bias as in `rows_times`."""
     return kernel.T @ x + bias[:, None] @ jnp.ones((1, x.shape[1]), x.dtype)
 
 
 class DenseModel(ABC):
-    """A model whose only parameters are kernels `[fan_in, width]` and biases of dense layers."""
+    """Layers with ReLU and dropout, and a linear head.
+
+    The parameters are the bias and the kernel of each layer, one after another. Another model whose
+    only parameters are these, such as a convolutional network, has `masks`, `activations` and
+    `logits` of its own.
+    """
+
+    dropout: float = 0.0
 
     @property
     @abstractmethod
-    def layers(self) -> nn.Module:
-        """`layers(x, masks) -> logits`, in which every parameter is of a dense layer."""
-
-    @property
-    def _shapes(self) -> Mapping[str, Any]:
-        # a field of some models, a property of others
-        return _parameter_shapes(self.layers, cast(Model, self).inputs)
-
-    @cached_property
-    def _unravel(self) -> Callable[[Float[Array, " P"]], Mapping[str, Any]]:
-        return ravel_pytree(
-            jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), self._shapes)
-        )[1]
+    def kernels(self) -> tuple[tuple[int, int], ...]:
+        """The shape `[fan_in, width]` of each layer; all hidden ones have one width."""
 
     @property
     def size(self) -> int:
-        """How many parameters it has, P."""
-        return sum(leaf.size for leaf in jax.tree.leaves(self._shapes))
+        return sum((fan_in + 1) * width for fan_in, width in self.kernels)
 
-    def logits(
-        self,
-        parameters: Float[AnyArray, " P"],
-        x: Float[AnyArray, "n d"],
-        masks: Masks = None,
-    ) -> Float[Array, "n K"]:
-        """The logits, with dropout masks while training."""
-        return self.layers.bind(self._unravel(jnp.asarray(parameters)))(x, masks)
+    @property
+    def activations(self) -> int:
+        """The inputs and the hidden units."""
+        return sum(fan_in for fan_in, _ in self.kernels)
 
     def initial(self, rng: np.random.Generator) -> Float32[np.ndarray, " P"]:
         """Weights and biases uniform in ±1/√fan_in, as one vector.
@@ -228,77 +184,54 @@ class DenseModel(ABC):
         The paper does not state its initialisation; Flax's own gives other tables. On the host,
         because a nest of vmapped random functions takes seconds to compile.
         """
-        layers = self._shapes["params"]
-        values = {}
-        for name in sorted(layers):
-            bound = 1 / np.sqrt(layers[name]["kernel"].shape[0])
-            values[name] = {
-                part: rng.uniform(-bound, bound, layers[name][part].shape).astype(np.float32)
-                for part in ("kernel", "bias")
-            }
-        return np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(values)])
+        parts = []
+        for fan_in, width in self.kernels:
+            bound = 1 / np.sqrt(fan_in)
+            kernel, bias = (rng.uniform(-bound, bound, size) for size in (fan_in * width, width))
+            parts += [bias, kernel]
+        return np.concatenate(parts).astype(np.float32)
 
+    def layers(self, parameters: Float[AnyArray, " P"]) -> list[tuple[Array, Array]]:
+        """The kernel `[fan_in, width]` and the bias of each layer."""
+        sizes = [size for fan_in, width in self.kernels for size in (width, fan_in * width)]
+        parts = jnp.split(jnp.asarray(parameters), np.cumsum(sizes)[:-1])
+        return [
+            (kernel.reshape(shape), bias)
+            for shape, bias, kernel in zip(self.kernels, parts[::2], parts[1::2], strict=True)
+        ]
 
-@cache
-def _parameter_shapes(layers: nn.Module, inputs: int) -> Mapping[str, Any]:
-    """Once for all models that are equal: tracing takes longer than a small network trains."""
-    return jax.eval_shape(layers.init, jax.random.key(0), jnp.zeros((1, inputs)))
+    def masks(self, key: jax.Array, n: int) -> tuple[Bool[Array, "n width"], ...]:
+        """One for each hidden layer."""
+        hidden, width = len(self.kernels) - 1, self.kernels[0][1]
+        return draw_masks(key, self.dropout, layers=hidden, n=n, width=width)
 
-
-class Head(nn.Module):
-    """One dense layer, which has no use for masks."""
-
-    classes: int
-
-    @nn.compact
-    def __call__(self, x: Float[AnyArray, "n d"], masks: Masks = None) -> Float[Array, "n K"]:
-        return nn.Dense(self.classes)(x)
+    def logits(
+        self, parameters: Float[AnyArray, " P"], x: Float[AnyArray, "n d"], masks: Masks = None
+    ) -> Float[Array, "n K"]:
+        *hidden, head = self.layers(parameters)
+        rows, scale = jnp.asarray(x), kept_scale(self.dropout)
+        for layer, mask in zip(hidden, masks or [None] * len(hidden), strict=True):
+            rows = masked_relu(rows_times(rows, *layer), mask, scale)
+        return rows_times(rows, *head)
 
 
 @dataclass(frozen=True)
 class Linear(DenseModel):
-    """Logits that are affine in so many inputs."""
+    """Multinomial regression: logits that are affine in so many inputs."""
 
     inputs: int
     classes: int
 
     @property
-    def activations(self) -> int:
-        return self.inputs + self.classes
-
-    @property
-    def layers(self) -> Head:
-        return Head(self.classes)
-
-    def masks(self, key: jax.Array, n: int) -> tuple[()]:
-        return ()
-
-
-LayerMasks = tuple[Bool[AnyArray, "n width"], ...]  # of the hidden layers
-
-
-class HiddenLayers(nn.Module):
-    """Dense, ReLU, dropout, twice, and a linear head."""
-
-    width: int
-    classes: int
-    scale: float  # of the units that are kept
-
-    @nn.compact
-    def __call__(
-        self, x: Float[AnyArray, "n d"], masks: LayerMasks | None = None
-    ) -> Float[Array, "n K"]:
-        rows = jnp.asarray(x)
-        for layer in range(2):  # the paper does not state that both layers have dropout
-            mask = None if masks is None else masks[layer]
-            values = rows_times(rows, *Layer(rows.shape[1], self.width)())
-            rows = masked_relu(values, mask, self.scale)
-        return rows_times(rows, *Layer(self.width, self.classes)())
+    def kernels(self) -> tuple[tuple[int, int], ...]:
+        return ((self.inputs, self.classes),)
 
 
 @dataclass(frozen=True)
 class MLP(DenseModel):
-    """Two hidden layers for so many inputs and classes.
+    """The network of the paper: two hidden layers, ReLU, dropout after both.
+
+    The paper does not state that both have dropout.
 
     Attributes:
       inputs: d.
@@ -317,12 +250,5 @@ class MLP(DenseModel):
         return self.hidden or (96 if self.inputs >= 24 else 64)
 
     @property
-    def activations(self) -> int:
-        return self.inputs + 2 * self.width
-
-    @property
-    def layers(self) -> HiddenLayers:
-        return HiddenLayers(self.width, self.classes, kept_scale(self.dropout))
-
-    def masks(self, key: jax.Array, n: int) -> LayerMasks:
-        return draw_masks(key, self.dropout, layers=2, n=n, width=self.width)
+    def kernels(self) -> tuple[tuple[int, int], ...]:
+        return (self.inputs, self.width), (self.width, self.width), (self.width, self.classes)

@@ -46,11 +46,14 @@ def test_convolutions_of_flax_train(image_job):
 def test_flax_s_network_computes_what_pgeom_s_does():
     ours = prepare.CNN((28, 28), 10)
     theirs = jax_contenders.ConvolutionalNetwork(10, ours.hidden, ours.dropout)
-    parameters = ours._unravel(ours.initial(np.random.default_rng(0)))["params"]
-    layers = dict(zip(("Conv_0", "Conv_1", "Dense_0", "Dense_1"), parameters.values(), strict=True))
+    parameters = ours.layers(ours.initial(np.random.default_rng(0)))
+    names = ("Conv_0", "Conv_1", "Dense_0", "Dense_1")
+    layers = {
+        name: {"kernel": kernel, "bias": bias}
+        for name, (kernel, bias) in zip(names, parameters, strict=True)
+    }
     for name, depth in (("Conv_0", 1), ("Conv_1", ours.channels[0])):
-        kernel = layers[name]["kernel"]
-        layers[name] = {**layers[name], "kernel": kernel.reshape(3, 3, depth, -1)}
+        layers[name]["kernel"] = layers[name]["kernel"].reshape(3, 3, depth, -1)
     x = np.random.default_rng(1).normal(size=(3, 784)).astype(np.float32)
     expected = ours.logits(ours.initial(np.random.default_rng(0)), x)
     found = theirs.apply({"params": layers}, x.reshape(3, 28, 28), train=False)

@@ -133,9 +133,3 @@ def test_activations_are_inputs_columns_channels_and_units():
 def test_other_shapes_are_refused(image):
     with pytest.raises(ValueError, match="shape of an image must be"):
         CNN(image, K)
-
-
-@pytest.mark.parametrize("channels", [(8,), (4, 6, 8)])
-def test_other_numbers_of_convolutions_are_refused(channels, unchecked_annotations):
-    with pytest.raises(ValueError, match="channels must be two numbers"):
-        CNN((8, 8), K, channels=channels)

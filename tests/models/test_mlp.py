@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from pgeom.models.model import MLP
+from pgeom.models.model import MLP, kept_scale
 
 
 def parts(model, vector):
@@ -70,8 +70,8 @@ def test_dropout_keeps_its_share_and_the_mean(dropout):
     first, second = model.masks(jax.random.key(0), 500)
     assert first.shape == second.shape == (500, 96) and first.dtype == second.dtype == bool
     for mask in (first, second):
-        assert abs(model.layers.scale * np.mean(mask) - 1) < 0.02
-    assert abs(1 / model.layers.scale - (1 - dropout)) < 1e-4
+        assert abs(kept_scale(dropout) * np.mean(mask) - 1) < 0.02
+    assert abs(1 / kept_scale(dropout) - (1 - dropout)) < 1e-4
     assert not np.array_equal(first, second)
 
 
@@ -85,7 +85,7 @@ def test_masks_belong_to_their_key():
 def test_without_dropout_nothing_is_masked():
     model = MLP(6, 3, dropout=0.0)
     assert all(np.all(mask) for mask in model.masks(jax.random.key(0), 20))
-    assert model.layers.scale == 1
+    assert kept_scale(model.dropout) == 1
 
 
 def test_equal_models_are_one_key_of_a_cache():

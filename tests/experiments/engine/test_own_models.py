@@ -42,7 +42,9 @@ def test_a_dataset_knows_best_what_its_images_are():
     assert isinstance(model, CNN) and model.image == (64,) and model.classes == 10
     flat = replace(DIGITS, image_shape=None)
     assert own_models.make_model(own("Net"), flat).input_shape == (64,), "no image, but a table"
-    with pytest.raises(UsageError, match=r"needs images, .* are an array X\[n, height, width\]$"):
+    with pytest.raises(
+        UsageError, match=r"needs images: of a .npz file, an array X\[n, height, width\]$"
+    ):
         own_models.make_model("cnn", flat)
 
 
@@ -50,13 +52,13 @@ def test_a_dataset_knows_best_what_its_images_are():
     ("name", "message"),
     [
         ("mpl", "unknown model 'mpl'; did you mean 'mlp'"),
-        ("cnn", "--model cnn needs images, and 'breast-cancer' has none"),
-        (own("TwoResults"), r"must return logits \[3, 2\] for x\[3, 30\], got tuple"),
-        (own("Normalised"), "Normalised: batch statistics are not supported: "),
+        ("cnn", "--model: the model 'cnn' needs images: "),
+        (own("TwoResults"), r"--model: model TwoResults raised .* must return logits \[n, 2\]"),
+        (own("Normalised"), "batch statistics are not supported: "),
         (own("Raising"), "Raising raised RuntimeError: no luck; it is called as module"),
         (own("WithoutTrain"), "WithoutTrain raised TypeError"),
         (own("NeedsMore"), "NeedsMore raised TypeError.*width"),
-        (own("function"), "must be a flax.linen.Module, got function"),
+        (own("function"), "model must be a name, a Flax module or a function, got <function"),
         (own("number"), "must be a flax.linen.Module, got int"),
         ("nowhere.py:Net", "--model: there is no file 'nowhere.py'"),
     ],

@@ -109,7 +109,7 @@ def _previous(x, axis):
 
 
 def _inside(sizes):
-    """Which pixels of the phases `[2^rank, 1, *space, 1]` are those of an image of these sizes; the others fill up pairs."""
+    """Which pixels of the phases are those of an image of these sizes; the others fill up pairs."""
     image = np.pad(np.ones(sizes, bool), [(0, size % 2) for size in sizes])
     starts = product((0, 1), repeat=len(sizes))
     phases = [image[tuple(slice(start, None, 2) for start in phase)] for phase in starts]

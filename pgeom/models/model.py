@@ -162,7 +162,10 @@ class DenseModel(ABC):
     `logits` of its own.
     """
 
-    dropout: float = 0.0
+    @property
+    def dropout(self) -> float:
+        """The rate at which hidden units are dropped."""
+        return 0.0
 
     @property
     @abstractmethod

@@ -40,7 +40,7 @@ from jaxtyping import Array, Float, Int
 
 from pgeom import checks, simplex
 from pgeom.derivatives import derivative_of, pushforward
-from pgeom.functions import closure_converted, scalar_function
+from pgeom.functions import closure_converted, picklable, scalar_function
 from pgeom.generators import closed_forms, sum_over_parts
 from pgeom.simplex import centred, displacement, softmax
 from pgeom.types import Generator, Labels, Loss, Rows, Score, Values, Vectors
@@ -57,6 +57,7 @@ PairFunction: TypeAlias = Callable[[Vectors, Vectors], Float[Array, "..."]]
 # divergences, scores and losses ------------------------------------------------------------------
 
 
+@picklable
 def bregman_divergence(F: Generator) -> PairFunction:
     """The Bregman divergence of a generator.
 
@@ -144,6 +145,7 @@ class BregmanScore:
         return sum_over_parts(part_value, self.generator, logits.dtype)
 
 
+@picklable
 def on_logits(score: Score, temperature: ArrayLike = 1.0) -> Loss:
     """A score of softmax(z/T), as a loss on the logits z.
 
@@ -170,6 +172,7 @@ def on_logits(score: Score, temperature: ArrayLike = 1.0) -> Loss:
     return checks.lift_targets(values, values)
 
 
+@picklable
 def conditional_risk(score: Score) -> PairFunction:
     """R(η, p) = E_{Y∼η} score(p, Y), for pairs `(eta[..., K], p[..., K])`."""
     if isinstance(score, BregmanScore):
@@ -183,6 +186,7 @@ def conditional_risk(score: Score) -> PairFunction:
     return checks.lift_pairs(risk, ("eta", "p"))
 
 
+@picklable
 def regret(score: Score) -> PairFunction:
     """R(η, p) − R(η, η), for pairs `(eta[..., K], p[..., K])`; of a Bregman score, D_F(η, p)."""
     if isinstance(score, BregmanScore):

@@ -704,7 +704,7 @@ def test_precisions(name):
     check_precisions(ROWS[name].values, x, y)
 
 
-PICKLED = {
+WITH_LABELS = {  # picklable functions of probabilities, or logits, and labels
     "cross_entropy": losses.cross_entropy,
     "bi_tempered": losses.bi_tempered,
     "score of shannon": pgeom.bregman_score(generators.shannon),
@@ -713,22 +713,40 @@ PICKLED = {
     "score of quadratic": pgeom.bregman_score(generators.quadratic(A)),
     "score of hyperbolic": pgeom.bregman_score(with_scale(1.5)),
     "score of a function": pgeom.bregman_score(cubic),
+    "on_logits": on_logits(generators.tsallis(1.5)),
+    "on_logits, temperature": on_logits(cubic, temperature=2.0),
+    "capm": pgeom.capm(A),
+    "apms": partial(APMS, step=3.0),
+    "fenchel_young": pgeom.fenchel_young(generators.tsallis(1.5)),
+    "fenchel_young, function": pgeom.fenchel_young(cubic),
 }
+OF_PAIRS = {
+    "divergence": pgeom.bregman_divergence(cubic),
+    "conditional_risk": pgeom.conditional_risk(user_brier),
+    "regret": pgeom.regret(user_brier),
+}
+OF_VECTORS = {
+    "canonical_link": pgeom.canonical_link(generators.tsallis(1.5)),
+    "inverse_link": pgeom.inverse_link(cubic),
+}
+PICKLED = {**WITH_LABELS, **OF_PAIRS, **OF_VECTORS}
 
 
-def check_copies(f, x, y):
+def check_copies(f, *arguments):
     """Pickled and copied before it is called, after it, and after a gradient."""
-    expected = f(x, y)
-    for again in (pickle.loads(pickle.dumps(f)), copy.deepcopy(f)):
-        chex.assert_trees_all_equal(again(x, y), expected)
-        chex.assert_trees_all_equal(pickle.loads(pickle.dumps(again))(x, y), expected)
-    chex.assert_trees_all_equal(pickle.loads(pickle.dumps(f))(x, y), expected)
+    again = pickle.loads(pickle.dumps(f))
+    expected = f(*arguments)
+    jax.grad(lambda x: weighted_sum(f(x, *arguments[1:])))(arguments[0])
+    for one in (again, copy.deepcopy(f), pickle.loads(pickle.dumps(f))):
+        chex.assert_trees_all_equal(one(*arguments), expected)
+        chex.assert_trees_all_equal(pickle.loads(pickle.dumps(one))(*arguments), expected)
 
 
 @pytest.mark.parametrize("name", PICKLED)
 def test_copies(name):
     x, y, _ = example(ROWS["bregman_score"])
-    check_copies(PICKLED[name], x, y)
+    others = (y,) if name in WITH_LABELS else (x[::-1],) if name in OF_PAIRS else ()
+    check_copies(PICKLED[name], x, *others)
 
 
 def public_names():

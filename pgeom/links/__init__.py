@@ -33,7 +33,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from pgeom import checks, simplex
-from pgeom.functions import scalar_function, trace
+from pgeom.functions import picklable, scalar_function, trace
 from pgeom.generators import Parameter, Shannon, parts, shannon
 from pgeom.links.interior_point import maximise
 from pgeom.links.solve import choose_method, hoisted, link_columns, loss_columns, scaled_gap
@@ -54,6 +54,7 @@ class LinkInfo(NamedTuple):
     steps: Array
 
 
+@picklable
 def canonical_link(F: Generator, *, with_info: bool = False) -> Callable:
     """The canonical link of a generator, p(z) = ∇F*(z).
 
@@ -84,6 +85,7 @@ def canonical_link(F: Generator, *, with_info: bool = False) -> Callable:
     return link
 
 
+@picklable
 def inverse_link(F: Generator) -> Callable[[Vectors], Float[Array, "..."]]:
     """The logits of a point: `logits(p[..., K]) -> z[..., K]`, ∇F(p) centred to sum zero.
 
@@ -104,6 +106,7 @@ def inverse_link(F: Generator) -> Callable[[Vectors], Float[Array, "..."]]:
     return inverse
 
 
+@picklable
 def fenchel_young(F: Generator) -> Loss:
     """The Fenchel–Young loss of a generator, L(z, η) = F*(z) − ⟨z, η⟩ + F(η).
 

@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from pgeom import checks
+from pgeom.functions import picklable
 from pgeom.generators import hyperbolic, quadratic
 from pgeom.paper import margin
 from pgeom.scores import bregman_score, on_logits
@@ -32,6 +33,7 @@ def hpg(
     return on_logits(bregman_score(hyperbolic(lam=lam, a=a, rho=rho, w=w, b=b, scale=scale)))
 
 
+@picklable
 def apms(
     F: Generator,
     *,

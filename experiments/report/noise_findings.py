@@ -53,13 +53,15 @@ def winners(results: Results) -> str | None:
         f"{labels(results, [str(name)])} in {count} ({_where(lowest, str(name))})"
         for name, count in counts.items()
     ]
-    loss = accuracy.sub(accuracy[REFERENCE], axis=0)[list(counts.index)]
-    worst = str(loss.min().idxmin())
-    dataset, regime = loss.index[int(loss[worst].argmin())]
+    gains = accuracy.sub(accuracy[REFERENCE], axis=0)[list(counts.index)]
+    text = f"Of {len(noisy)} cells with label noise, the lowest mean NLL is that of {join(parts)}."
+    if not (gains.min() < 0).all():
+        return text  # one of them never falls behind
+    worst = str(gains.min().idxmin())
+    dataset, regime = gains.index[int(gains[worst].argmin())]
     return (
-        f"Of {len(noisy)} cells with label noise, the lowest mean NLL is that of {join(parts)}. "
-        f"No loss wins everywhere: the worst of these falls behind cross-entropy by "
-        f"{-loss.min().min():.3f} in accuracy ({labels(results, [worst])} on {dataset}, {regime})."
+        f"{text} In mean accuracy each of these falls behind cross-entropy somewhere, the furthest "
+        f"by {-gains.min().min():.3f} ({labels(results, [worst])} on {dataset}, {regime})."
     )
 
 
@@ -156,7 +158,7 @@ def confusions(results: Results) -> str:
     table = np.array(list(recalls.values()))  # losses down, classes across
     hardest = int(table.mean(axis=0).argmin())
     return (
-        f"Errors have a class, more than a loss: class {hardest} is recognised least, by "
+        f"Class {hardest} is recognised least, by "
         f"{span(table[:, hardest], '.2f')} over the losses, the others by "
         f"{span(np.delete(table, hardest, axis=1).mean(axis=0), '.2f')} on average."
     )

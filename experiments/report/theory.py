@@ -8,7 +8,7 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,52 +22,66 @@ from experiments.tables.latex import to_latex_figure
 
 PROOFS = "proofs"  # what the claims are written to, as JSON and Markdown
 CLAIMS = "theory-claims"
-Sharpness = dict[str, float]
-"""Of each claim with two bounds, the median of the sharper one over the paper's."""
-
-
-def curvature(sharpness: Sharpness) -> str:
-    ratio = sharpness.get("curvature: HPG: λ(ΠHΠ) ≤ M_T ≤ M")
-    text = (
-        "Along the simplex, all that a divergence sees, every sampled curvature lies within bounds"
-    )
-    return f"{text}; the upper one is {ratio:.2f} of the paper's." if ratio else f"{text}."
-
-
-def displacement(sharpness: Sharpness) -> str:
-    ratio = sharpness.get("displacement: ‖p*−η‖ ≤ √2β/m")
-    text = "The APMS target moves less than both bounds of Theorem 4 allow, and not at all as β → 0"
-    return f"{text}; the cone bound is {1 / ratio:.0f} times sharper." if ratio else f"{text}."
-
-
-def binary(sharpness: Sharpness) -> str:
-    ratio = sharpness.get("contamination: score: D(η,η̃) ≤ M_T ε²")
-    text = (
-        "Bregman scores of bounded curvature are bounded, and so are their gradients; CE is neither"
-    )
-    tail = f". The ε² bound on contamination is {ratio:.2f} of the generic one" if ratio else ""
-    return f"{text}{tail}."
-
-
-def regret(sharpness: Sharpness) -> str:
-    ratio = sharpness.get("regret: D ≤ ½M‖η−p‖²")
-    text = "CAPM's matrix is positive definite; HPG's regret stays between its quadratic bounds"
-    return f"{text}, the upper {ratio:.2f} of the paper's." if ratio else f"{text}."
 
 
 class Drawn(NamedTuple):
-    """A figure that `proofs_numeric` draws: its heading, and what it shows."""
+    """A figure that `proofs_numeric` draws: its heading, what is drawn, and the claims about it.
+
+    `claims` are the groups of checks, and `compared` the one whose bounds the figure compares.
+    """
 
     heading: str
-    finding: Callable[[Sharpness], str]
+    caption: str
+    claims: tuple[str, ...]
+    compared: str
 
 
 FIGURES = {
-    "hpg-curvature": Drawn("The curvature of HPG, and its bounds", curvature),
-    "apms-displacement": Drawn("How far APMS moves its target", displacement),
-    "supp-theory-binary": Drawn("Two classes: loss, gradient and contamination", binary),
-    "supp-theory-spectrum-regret": Drawn("CAPM's spectrum and HPG's regret", regret),
+    "hpg-curvature": Drawn(
+        "The curvature of HPG, and its bounds",
+        "Sampled eigenvalues of HPG's Hessian along the simplex, with the tangent bounds and the "
+        "paper's.",
+        ("curvature",),
+        "curvature: HPG: λ(ΠHΠ) ≤ M_T ≤ M",
+    ),
+    "apms-displacement": Drawn(
+        "How far APMS moves its target",
+        "The distance of APMS's target from η, for coefficients β from .001 to 1, with the bounds "
+        "of Theorem 4 and sharper ones.",
+        ("displacement",),
+        "displacement: ‖p*−η‖ ≤ √2β/m",
+    ),
+    "supp-theory-binary": Drawn(
+        "Two classes: loss, gradient and contamination",
+        "Loss and gradient of cross-entropy, Brier, CAPM and HPG, and bounds on the excess risk "
+        "under contamination: the generic one and that of order ε².",
+        ("loss_range", "gradients", "contamination"),
+        "contamination: score: D(η,η̃) ≤ M_T ε²",
+    ),
+    "supp-theory-spectrum-regret": Drawn(
+        "CAPM's spectrum and HPG's regret",
+        "The eigenvalues of CAPM's matrix on digits, and HPG's regret over half the squared "
+        "distance on sampled pairs, with the tangent bounds and the paper's.",
+        ("regret", "graph_weights"),
+        "regret: D ≤ ½M‖η−p‖²",
+    ),
 }
+
+
+def finding(drawn: Drawn, proofs: dict[str, Any] | None) -> str:
+    """What a figure shows, and what the checks say of the claims about it."""
+    if proofs is None:
+        return drawn.caption
+    checks = [check for check in proofs["checks"] if check["group"] in drawn.claims]
+    failed = dict.fromkeys(check["claim"] for check in checks if not check["holds"])
+    text = drawn.caption
+    if checks:
+        verdict = f"these fail: {', '.join(failed)}" if failed else "all hold"
+        text += f" Of {len(checks):,} checks of the claims about it, {verdict}."
+    ratio = proofs["median_sharp_to_paper"].get(drawn.compared)
+    if ratio:
+        text += f" The sharper bound is {ratio:.2f} of the paper's (median)."
+    return text
 
 
 class Proving(NamedTuple):
@@ -81,13 +95,12 @@ class Proving(NamedTuple):
         if self.process is not None:
             self.process.wait()
         proofs = read_proofs(self.folder)
-        sharpness = proofs["median_sharp_to_paper"] if proofs else {}
         figures = {}
         for label, drawn in FIGURES.items():
-            picture, finding = self.folder / f"{label}.svg", drawn.finding(sharpness)
+            picture, text = self.folder / f"{label}.svg", finding(drawn, proofs)
             if picture.exists():
-                figures[label] = Figure(drawn.heading, finding, picture, command(self.folder))
-                write_text(self.folder / f"fig-{label}.tex", to_latex_figure(label, finding))
+                figures[label] = Figure(drawn.heading, text, picture, command(self.folder))
+                write_text(self.folder / f"fig-{label}.tex", to_latex_figure(label, text))
         return figures, {CLAIMS: claims_table(proofs, self.folder)} if proofs else {}
 
 

@@ -286,6 +286,40 @@ def test_a_claim_that_fails_is_named(tmp_path):
     assert "these fail: ℓ ≤ M;" in table.finding
 
 
+def test_a_figure_of_the_theory_says_of_its_claims_what_the_checks_say():
+    drawn = theory.FIGURES["hpg-curvature"]
+    checks = [
+        {"group": "curvature", "claim": "M_T ≤ M", "holds": True},
+        {"group": "curvature", "claim": "m ≤ m_T", "holds": False},
+        {"group": "regret", "claim": "D ≤ M", "holds": False},
+    ]
+    ratios = {drawn.compared: 0.5}
+
+    def said(*places):
+        chosen = [checks[place] for place in places]
+        return theory.finding(drawn, {"checks": chosen, "median_sharp_to_paper": ratios})
+
+    assert theory.finding(drawn, None) == drawn.caption
+    assert "Of 1 checks of the claims about it, all hold. The sharper bound is 0.50" in said(0, 2)
+    assert "Of 2 checks of the claims about it, these fail: m ≤ m_T." in said(0, 1)
+    assert "checks" not in said(2)
+
+
+def test_that_every_winner_falls_behind_is_said_only_if_so(results):
+    def said(gain):
+        noise = {
+            name: frame.assign(
+                accuracy=0.5 + gain * (frame["loss"] != "ce"),
+                nll=1.0 - 0.1 * (frame["loss"] != "ce"),
+            )
+            for name, frame in results.noise.items()
+        }
+        return noise_findings.winners(results._replace(noise=noise))
+
+    assert "falls behind cross-entropy" in said(-0.1)
+    assert "falls behind" not in said(0.1) and "falls behind" not in said(0.0)
+
+
 def test_no_process_is_left_behind(tmp_path):
     with pytest.raises(KeyboardInterrupt), theory.proving(tmp_path) as proving:
         raise KeyboardInterrupt

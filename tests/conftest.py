@@ -21,8 +21,9 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_num_cpu_devices", 2)  # so that sharding is real wherever tests run
 
-# The same examples every time, however long each of them takes.
+# The same examples every time, however long each of them takes; and many, where they are asked for.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=5000, database=None)
 hypothesis.settings.load_profile("repeatable")
 
 # Tests compile more than they run, and without fusion emitters XLA compiles in half the time. For

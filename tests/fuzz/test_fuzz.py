@@ -1,23 +1,41 @@
-"""A few random examples of everything; `python -m tests.fuzz` tries many."""
+"""Random examples of everything: a few of each, or thousands with the profile `thorough`."""
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 
-from tests.fuzz import arrays, commands, losses, scores
-from tests.fuzz.__main__ import TARGETS, main, run
+from tests.fuzz import arrays, commands, evaluation, losses, scores
 from tests.fuzz.arrays import Batch
 from tests.test_house import sources
 
-SHORT = dict.fromkeys(("losses", "scores", "evaluation"), arrays.FEW) | {"commands": commands.FEW}
+THOROUGH = settings().max_examples > 100
+KINDS = arrays.KINDS if THOROUGH else arrays.FEW
+EXAMPLES = settings().max_examples if THOROUGH else 25
+some = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("name", TARGETS)
-def test_a_few_examples(name):
-    target = TARGETS[name]
-    tried, error = run(target.check, target.inputs(SHORT[name]), 25, number=0)
-    if error is not None:
-        raise error
-    assert tried >= 25
+@some
+@given(losses.inputs(KINDS))
+def test_losses(batch):
+    losses.check(batch)
+
+
+@some
+@given(scores.inputs(KINDS))
+def test_scores(batch):
+    scores.check(batch)
+
+
+@some
+@given(evaluation.inputs(KINDS))
+def test_evaluation(drawn):
+    evaluation.check(drawn)
+
+
+@some
+@given(commands.inputs() if THOROUGH else commands.inputs(commands.FEW))
+def test_command_lines(line):
+    commands.check(line)
 
 
 def test_every_command_is_among_them():
@@ -63,25 +81,3 @@ def test_a_negative_score_and_a_nan_would_be_seen(monkeypatch):
         )
         with pytest.raises(AssertionError, match="brier"):
             losses.check(batch)
-
-
-def test_every_failure_is_shown_with_its_example(monkeypatch, capsys):
-    def check(batch):
-        assert batch.labels[0] != 1, "the first"
-        if batch.labels[0] == 2:
-            raise KeyError("the second")
-
-    monkeypatch.setattr(scores, "check", check)
-    monkeypatch.setattr(scores, "inputs", lambda: arrays.probabilities(arrays.FEW))
-    assert main(["--only", "scores", "--examples", "200"]) == 1
-    printed = capsys.readouterr().out
-    assert all(word in printed for word in ("the first", "the second", "labels=array([1"))
-
-
-def test_the_command_counts_and_fails(monkeypatch, capsys):
-    monkeypatch.setattr(scores, "check", lambda batch: None)
-    assert main(["--only", "scores", "--examples", "30"]) == 0
-    assert "30 examples" in capsys.readouterr().out
-    monkeypatch.setattr(scores, "check", lambda batch: 1 / 0)
-    assert main(["--only", "scores", "--examples", "30"]) == 1
-    assert "FAILED" in capsys.readouterr().out

@@ -9,7 +9,7 @@ JAX clamps or drops an index beyond the end of an array without a word; here it 
 
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial, update_wrapper, wraps
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ class _OutOfRange(Exception):
     """An index beyond the end, in words."""
 
 
-class _P:
+class _Argument:
     """Stands for p itself among the values that are followed."""
 
 
@@ -113,13 +113,13 @@ def out_of_range(program: core.ClosedJaxpr) -> str | None:
     """
     count = len(program.jaxpr.invars)
     try:
-        _follow(program, [_P] if count == 1 else [None] * count)
+        _follow(program, [_Argument] if count == 1 else [None] * count)
     except _OutOfRange as error:
         return str(error)
     return None
 
 
-def _follow(program: core.ClosedJaxpr, inputs: Sequence) -> list:
+def _follow(program, inputs: list) -> list:
     """The outputs of a program: integers where they are known, and None."""
     jaxpr = program.jaxpr
     known = dict(zip(jaxpr.constvars, map(_integers, program.consts), strict=True))
@@ -136,18 +136,18 @@ def _follow(program: core.ClosedJaxpr, inputs: Sequence) -> list:
     return [value(atom) for atom in jaxpr.outvars]
 
 
-def _integers(value: Any) -> np.ndarray | None:
+def _integers(value):
     """A constant of integers or truth values, which may become an index."""
     if isinstance(value, jax.core.Tracer):  # that F closes over
         return None
     return np.asarray(value) if _is_whole(jnp.result_type(value)) else None
 
 
-def _is_whole(dtype: np.dtype) -> bool:
+def _is_whole(dtype):
     return jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)
 
 
-def _results(eqn: Any, values: list) -> list | None:
+def _results(eqn, values: list) -> list | None:
     """The results of an operation: of the integers among its inputs, where they decide."""
     params, name = eqn.params, eqn.primitive.name
     if name == "scan":
@@ -174,7 +174,7 @@ def _results(eqn: Any, values: list) -> list | None:
     return [np.asarray(x) for x in (results if eqn.primitive.multiple_results else [results])]
 
 
-def _scan(params: dict, values: list) -> list | None:
+def _scan(params, values: list) -> list | None:
     """The carry after a loop whose steps are followed one by one, as of `fori_loop`."""
     body, constants, length = params["jaxpr"], params["num_consts"], params["length"]
     first, count = constants + params["num_carry"], len(body.jaxpr.outvars)
@@ -187,7 +187,7 @@ def _scan(params: dict, values: list) -> list | None:
     return [*values[constants:first], *[None] * (count - params["num_carry"])]
 
 
-def _check_indices(eqn: Any, values: list) -> None:
+def _check_indices(eqn, values: list) -> None:
     """Raise where known indices of an operation are beyond the end of what it reads or writes."""
     name, params = eqn.primitive.name, eqn.params
     fill = params.get("fill_value")  # what F chose to stand for entries beyond the end
@@ -212,7 +212,11 @@ def _check_indices(eqn: Any, values: list) -> None:
         if len(wrong):
             place = int(wrong[0])
             place = place - size if place < 0 else place + sizes[axis] - 1
-            what = f"p[{place}], but p" if values[0] is _P else f"entry {place} of an array that"
+            what = (
+                f"p[{place}], but p"
+                if values[0] is _Argument
+                else f"entry {place} of an array that"
+            )
             raise _OutOfRange(f"{what} has {size} entries")
 
 

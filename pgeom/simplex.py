@@ -286,14 +286,11 @@ def _shares_rules(shares, logits, label, offsets):
 
 def _terms_of_others(logits, label, offsets):
     """z_m, the largest logit of the other classes, and e^{z_j − z_m} for each of them."""
+    offsets = jnp.zeros_like(logits) if offsets is None else offsets
     mine = jnp.arange(logits.shape[-1]) == label
-    others = jnp.where(mine, -jnp.inf, logits if offsets is None else logits + offsets)
-    top = jax.lax.stop_gradient(jnp.max(others))
+    top = jax.lax.stop_gradient(jnp.max(jnp.where(mine, -jnp.inf, logits + offsets)))
     top = jnp.where(top > -jnp.inf, top, 0.0)
-    if offsets is not None:
-        others = jnp.where(mine, -jnp.inf, (logits - top) + offsets)
-        return top, jnp.exp(others)
-    return top, jnp.exp(others - top)
+    return top, jnp.exp(jnp.where(mine, -jnp.inf, (logits - top) + offsets))
 
 
 @jax.custom_jvp

@@ -20,7 +20,7 @@ from pgeom.types import Entries, Number
 
 SMALL = 0.5  # |κ| below which the divergence of log cosh is computed by series
 LARGE = 40.0  # κ above which e^κ is avoided
-NEAR = 0.5  # |1 − p/q| below which log(q/p) is computed from the difference
+CLOSE = 0.5  # |1 − p/q| below which log(q/p) is computed from the difference
 
 
 # exponentials and their series -------------------------------------------------------------------
@@ -259,7 +259,7 @@ def _series(L, alpha):
 def _log_ratio(q, d, log_p, alpha):
     """log(q/p), computed from the difference where the two are close."""
     ratio = d / q
-    near = jnp.abs(ratio) < NEAR
+    near = jnp.abs(ratio) < CLOSE
     close = -jnp.log1p(-jnp.where(near, ratio, 0.0))
     return jnp.where(near, close, jnp.log(q) - _capped(log_p, alpha))
 

@@ -10,7 +10,6 @@ JAX clamps or drops an index beyond the end of an array without a word; here it 
 import re
 import traceback
 from collections.abc import Callable
-from functools import partial, update_wrapper, wraps
 from pathlib import Path
 from typing import Any
 
@@ -212,33 +211,6 @@ def _check_indices(eqn, values: list) -> None:
         if len(wrong):
             place = int(wrong[0])
             place = place - size if place < 0 else place + sizes[axis] - 1
-            what = (
-                f"p[{place}], but p"
-                if values[0] is _Argument
-                else f"entry {place} of an array that"
-            )
-            raise _OutOfRange(f"{what} has {size} entries")
-
-
-class Made:
-    """A function that a factory returned, pickled as that factory and what it was given."""
-
-    def __init__(self, function: Callable, factory: Callable, arguments: tuple, keywords: dict):
-        update_wrapper(self, function)
-        self.function, self.recipe = function, (partial(factory, **keywords), arguments)
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self.function(*arguments, **keywords)
-
-    def __reduce__(self) -> tuple[Callable, tuple]:
-        return self.recipe
-
-
-def picklable(factory: Callable) -> Callable:
-    """A factory of functions, made to return such as can be pickled if its arguments can."""
-
-    @wraps(factory)
-    def make(*arguments, **keywords):
-        return Made(factory(*arguments, **keywords), make, arguments, keywords)
-
-    return make
+            if values[0] is _Argument:
+                raise _OutOfRange(f"p[{place}], but p has {size} entries")
+            raise _OutOfRange(f"entry {place} of an array that has {size} entries")

@@ -40,8 +40,9 @@ from jaxtyping import Array, Float, Int
 
 from pgeom import checks, simplex
 from pgeom.derivatives import derivative_of, pushforward
-from pgeom.functions import closure_converted, picklable, scalar_function
+from pgeom.functions import closure_converted, scalar_function
 from pgeom.generators import closed_forms, sum_over_parts
+from pgeom.pickling import picklable
 from pgeom.simplex import centred, displacement, softmax
 from pgeom.types import Generator, Labels, Loss, Rows, Score, Values, Vectors
 

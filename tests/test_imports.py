@@ -16,6 +16,7 @@ ORDER = (
     "pgeom.deferred",
     "pgeom.compilation",
     "pgeom.checks",
+    "pgeom.pickling",
     "pgeom.functions",
     "pgeom.derivatives",
     "pgeom.special",

@@ -33,11 +33,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from pgeom import checks, simplex
-from pgeom.functions import picklable, scalar_function, trace
+from pgeom.functions import scalar_function, trace
 from pgeom.generators import Parameter, Shannon, parts, shannon
 from pgeom.links.interior_point import maximise
 from pgeom.links.solve import choose_method, hoisted, link_columns, loss_columns, scaled_gap
 from pgeom.links.threshold import ACCEPTED
+from pgeom.pickling import picklable
 from pgeom.scores import BregmanScore
 from pgeom.types import Generator, Labels, Loss, Vectors
 

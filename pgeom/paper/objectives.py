@@ -13,9 +13,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from pgeom import checks
-from pgeom.functions import picklable
 from pgeom.generators import hyperbolic, quadratic
 from pgeom.paper import margin
+from pgeom.pickling import picklable
 from pgeom.scores import bregman_score, on_logits
 from pgeom.simplex import softmax
 from pgeom.types import Generator, Labels, Loss, Numbers, Vectors

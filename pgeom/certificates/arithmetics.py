@@ -16,10 +16,10 @@ to guess what may be proved; nothing is proved by them.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache, reduce
+from functools import lru_cache, reduce
 from operator import mul
 from typing import Any, ClassVar, NamedTuple
 
@@ -43,29 +43,19 @@ from pgeom.simplex import tangent_basis
 class Evaluator:
     """Evaluates nodes in one arithmetic, each of them once.
 
-    Numbers add, subtract and multiply by operators; the rest is up to the subclass.
+    Numbers add, subtract and multiply by operators; the rest is up to the subclass: rational
+    constants, affine functions, powers, maxima, and functions of one variable by name.
     """
 
     zero: Any
+    constant: Any
+    affine: Any
+    power: Any
+    maximum: Any
+    function: Any
 
     def __init__(self):
         self._known: dict[Node, Any] = {}
-
-    def constant(self, value: Fraction) -> Any:
-        raise NotImplementedError
-
-    def affine(self, x: Node) -> Any:
-        raise NotImplementedError
-
-    def power(self, x: Any, r: Fraction) -> Any:
-        raise NotImplementedError
-
-    def maximum(self, args: list) -> Any:
-        raise NotImplementedError
-
-    def function(self, op: str, x: Any) -> Any:
-        """A function of one variable."""
-        raise NotImplementedError
 
     def shift(self, args: list) -> Any:
         """A number that log Σ exp subtracts from its arguments and adds to the result."""
@@ -83,7 +73,7 @@ class Evaluator:
                     self._known[x] = self._evaluate(x)
         return self._known[root]
 
-    def _evaluate(self, x: Node) -> Any:
+    def _evaluate(self, x):
         if is_affine(x):
             return self.affine(x)
         args = [self._known[y] for y in x.args]
@@ -109,7 +99,7 @@ class Evaluator:
 # Intervals, with endpoints from Arb that are rounded outwards. Unlike a ball with a midpoint and a
 # radius, [0, h] stays nonnegative under products, and an end may be infinite.
 
-INFINITY, ZERO = arb.pos_inf(), arb(0)
+ZERO = arb(0)
 
 
 class Undefined(ArithmeticError):
@@ -119,7 +109,7 @@ class Undefined(ArithmeticError):
 class Interval:
     """All numbers from lo to hi; endpoints are exact and may be infinite.
 
-    >>> Interval.between(0, 1) * Interval.between(2, 3)
+    >>> Interval(arb(0), arb(1)) * Interval(arb(2), arb(3))
     [0, 3]
     """
 
@@ -127,12 +117,8 @@ class Interval:
 
     def __init__(self, lo: arb, hi: arb):
         """The hull of the balls; all numbers below or above one that is NaN."""
-        self.lo = -INFINITY if lo.is_nan() else lo.lower()
-        self.hi = INFINITY if hi.is_nan() else hi.upper()
-
-    @classmethod
-    def between(cls, lo: fmpq | int, hi: fmpq | int) -> "Interval":
-        return cls(arb(lo), arb(hi))
+        self.lo = arb.neg_inf() if lo.is_nan() else lo.lower()
+        self.hi = arb.pos_inf() if hi.is_nan() else hi.upper()
 
     def __repr__(self) -> str:
         return f"[{float(self.lo):.6g}, {float(self.hi):.6g}]"
@@ -140,110 +126,18 @@ class Interval:
     def __add__(self, other: "Interval") -> "Interval":
         return Interval(self.lo + other.lo, self.hi + other.hi)
 
-    def __neg__(self) -> "Interval":
-        return Interval(-self.hi, -self.lo)
-
     def __sub__(self, other: "Interval") -> "Interval":
-        return self + -other
+        return Interval(self.lo - other.hi, self.hi - other.lo)
 
     def __mul__(self, other: "Interval") -> "Interval":
-        a, b, c, d = self.lo, self.hi, other.lo, other.hi
-        if a >= 0 and c >= 0:
-            return Interval(_product(a, c), _product(b, d))
-        products = [_product(x, y) for x in (a, b) for y in (c, d)]
+        pairs = [(x, y) for x in (self.lo, self.hi) for y in (other.lo, other.hi)]
+        # an infinite end is never attained, so that 0·∞ = 0
+        products = [ZERO if x == 0 or y == 0 else x * y for x, y in pairs]
         return Interval(min(x.lower() for x in products), max(x.upper() for x in products))
-
-    def hull(self, other: "Interval") -> "Interval":
-        return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
 
     @property
     def finite(self) -> bool:
         return bool(self.lo.is_finite() and self.hi.is_finite())
-
-
-def _product(x: arb, y: arb) -> arb:
-    """x·y with 0·∞ = 0: an infinite end is never attained."""
-    return ZERO if x == 0 or y == 0 else x * y
-
-
-@cache
-def exactly(value: Fraction) -> Interval:
-    """The interval of one rational number, as narrow as the precision allows."""
-    return Interval.between(rational(value), rational(value))
-
-
-def interval_power(x: Interval, r: Fraction) -> Interval:
-    """x^r; at 0 with a negative exponent infinite, and undefined for roots of negative numbers.
-
-    >>> interval_power(Interval.between(-1, 2), Fraction(2))
-    [0, 4]
-    """
-    whole = r.denominator == 1
-    if x.lo >= 0:
-        ends = [_end_power(x.lo, r), _end_power(x.hi, r)]
-        return Interval(*ends) if r > 0 else Interval(*reversed(ends))
-    if not whole or (r < 0 and not x.hi < 0):
-        raise Undefined(f"power {r} of a number that may be negative or zero")
-    if not x.finite:
-        return Interval(ZERO if r % 2 == 0 else -INFINITY, INFINITY)
-    ends = [x.lo ** int(r), x.hi ** int(r)]
-    largest = max(e.upper() for e in ends)
-    if x.hi <= 0 or r % 2 == 1:
-        return Interval(min(e.lower() for e in ends), largest)
-    return Interval(ZERO, largest)
-
-
-def _end_power(x: arb, r: Fraction) -> arb:
-    """x^r of an exact x ≥ 0."""
-    if r == 0:
-        return arb(1)
-    if x == 0 or x == INFINITY:
-        return ZERO if (x == 0) == (r > 0) else INFINITY
-    if r.denominator == 1:
-        return x ** int(r)
-    if r.denominator == 2 and abs(r.numerator) == 1:
-        return x.sqrt() if r > 0 else x.rsqrt()
-    return x ** arb(rational(r))
-
-
-def interval_exp(x: Interval) -> Interval:
-    return Interval(ZERO if x.lo == -INFINITY else x.lo.exp(), x.hi.exp())
-
-
-def _interval_log(x: Interval) -> Interval:
-    if not x.lo >= 0:
-        raise Undefined("log of a negative number")
-    return Interval(*(-INFINITY if e == 0 else e.log() for e in (x.lo, x.hi)))
-
-
-def _interval_xlogx(x: Interval) -> Interval:
-    if not x.lo >= 0:
-        raise Undefined("log of a negative number")
-    lowest = (-arb(1)).exp()
-    ends = [ZERO if e == 0 else e * e.log() for e in (x.lo, x.hi)]
-    inside = x.lo < lowest and not x.hi < lowest.lower()
-    lo = -lowest if inside else min(e.lower() for e in ends)
-    return Interval(lo, max(e.upper() for e in ends))
-
-
-def _in_a_ball(f: Callable[[arb], arb]) -> Callable[[Interval], Interval]:
-    """By Arb's own enclosure of the ball around the interval."""
-
-    def enclosure(x: Interval) -> Interval:
-        if not x.finite:
-            raise Undefined("a function of an infinite number")
-        value = f(x.lo.union(x.hi))
-        return Interval(value, value)
-
-    return enclosure
-
-
-def _wave(f: Callable[[arb], arb]) -> Callable[[Interval], Interval]:
-    def enclosure(x: Interval) -> Interval:
-        value = _in_a_ball(f)(x) if x.finite else Interval.between(-1, 1)
-        return Interval(max(value.lo, arb(-1)), min(value.hi, arb(1)))
-
-    return enclosure
 
 
 class Intervals(Evaluator):
@@ -253,38 +147,59 @@ class Intervals(Evaluator):
       Undefined: where a function is not defined on the whole interval.
     """
 
-    zero = Interval.between(0, 0)
-    functions: ClassVar = {
-        "exp": interval_exp,
-        "log": _interval_log,
-        "xlogx": _interval_xlogx,
-        "sin": _wave(arb.sin),
-        "cos": _wave(arb.cos),
-        "tan": _in_a_ball(arb.tan),
-        "atan": _in_a_ball(arb.atan),
-        "erf": _in_a_ball(arb.erf),
-    }
+    zero = Interval(ZERO, ZERO)
 
     def __init__(self, K: int):
         super().__init__()
         self.K = K
 
     def constant(self, value: Fraction) -> Interval:
-        return exactly(value)
+        exact = arb(rational(value))
+        return Interval(exact, exact)
 
     def affine(self, x: Node) -> Interval:
-        return Interval.between(*map(rational, extremes(x, self.K)))
+        low, high = extremes(x, self.K)
+        return Interval(arb(rational(low)), arb(rational(high)))
 
     def power(self, x: Interval, r: Fraction) -> Interval:
-        return interval_power(x, r)
+        """x^r; at 0 with a negative exponent infinite, and undefined for roots of negative numbers.
+
+        >>> Intervals(2).power(Interval(arb(-1), arb(2)), Fraction(2))
+        [0, 4]
+        """
+        exponent = rational(r)
+        if x.lo >= 0:
+            ends = [x.lo**exponent, x.hi**exponent]
+            return Interval(*ends) if r > 0 else Interval(*reversed(ends))
+        if r.denominator > 1 or (r < 0 and not x.hi < 0):
+            raise Undefined(f"power {r} of a number that may be negative or zero")
+        if not x.finite:
+            return Interval(ZERO if r % 2 == 0 else arb.neg_inf(), arb.pos_inf())
+        ends = [x.lo**exponent, x.hi**exponent]
+        if x.hi > 0 and r % 2 == 0:
+            ends.append(ZERO)
+        return Interval(min(e.lower() for e in ends), max(e.upper() for e in ends))
 
     def maximum(self, args: list[Interval]) -> Interval:
         return Interval(max(x.lo for x in args), max(x.hi for x in args))
 
     def function(self, op: str, x: Interval) -> Interval:
-        return self.functions[op](x)
+        if op in ("log", "xlogx") and not x.lo >= 0:
+            raise Undefined("log of a negative number")
+        if op in ("exp", "log", "atan", "erf"):  # which increase
+            return Interval(getattr(x.lo, op)(), getattr(x.hi, op)())
+        if op == "xlogx":
+            ends = [ZERO if e == 0 else e * e.log() for e in (x.lo, x.hi)]
+            lowest = (-arb(1)).exp()
+            if x.lo < lowest and x.hi > lowest:
+                ends.append(-lowest)
+            return Interval(min(e.lower() for e in ends), max(e.upper() for e in ends))
+        if not x.finite:
+            raise Undefined("a wave of an infinite number")
+        value = getattr(x.lo.union(x.hi), op)()
+        return Interval(value, value)
 
-    def _evaluate(self, x: Node) -> Interval:
+    def _evaluate(self, x):
         value = super()._evaluate(x)
         if x.op == "max" and len(x.args) == 2 and are_opposite(*x.args):  # |x| ≥ 0
             return Interval(max(value.lo, ZERO), value.hi)

@@ -128,7 +128,7 @@ class HessianBound:
             c = rational(part.chosen[0][0])
             if part.rule == "ridge":
                 lo, hi = cell.range_along(part.data)
-                least = self.rules.ridges.lower_bound(part.chosen, part.data, lo, hi)
+                least = self.rules.ridges.lowest(part.chosen, part.data, lo, hi).bound
                 if math.isinf(least):
                     return None
                 ridges.append(Fraction(least))

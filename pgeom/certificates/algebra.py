@@ -5,14 +5,15 @@ operation, and a maximum that was subtracted for the sake of rounding, as `logsu
 `logaddexp` do, is gone.
 
 >>> g = Graph(3); x = g.p(0)
->>> g.mul(x, g.lin(Fraction(2), [(ONE, g.log(x))])).op, g.exp(g.scale(3, g.log(x))).op
+>>> g.mul(x, g.lin(fmpq(2), [(ONE, g.log(x))])).op, g.exp(g.scale(3, g.log(x))).op
 ('lin', 'mono')
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 from itertools import combinations
 from typing import Any
+
+from flint import fmpq
 
 from pgeom.certificates.expression import (
     ONE,
@@ -24,6 +25,7 @@ from pgeom.certificates.expression import (
     factors,
     is_affine,
     is_constant,
+    is_even,
     is_multiple,
     is_rational,
     is_root,
@@ -31,7 +33,7 @@ from pgeom.certificates.expression import (
     terms,
 )
 
-RAMP = Fraction(9, 8)  # the least power of max(·, 0) that is an operation of its own
+RAMP = fmpq(9, 8)  # the least power of max(·, 0) that is an operation of its own
 
 
 class Graph:
@@ -56,8 +58,8 @@ class Graph:
     def p(self, k: int) -> Node:
         return self.node("p", (), (k,))
 
-    def const(self, value: Fraction | int) -> Node:
-        return self.node("lin", (), (Fraction(value),))
+    def const(self, value: fmpq | int) -> Node:
+        return self.node("lin", (), (fmpq(value),))
 
     def add(self, *summands: Node) -> Node:
         return self.lin(ZERO, [(ONE, x) for x in summands])
@@ -65,12 +67,12 @@ class Graph:
     def sub(self, x: Node, y: Node) -> Node:
         return self.lin(ZERO, [(ONE, x), (-ONE, y)])
 
-    def scale(self, factor: Fraction | int, x: Node) -> Node:
-        return self.lin(ZERO, [(Fraction(factor), x)])
+    def scale(self, factor: fmpq | int, x: Node) -> Node:
+        return self.lin(ZERO, [(fmpq(factor), x)])
 
-    def lin(self, const: Fraction, summands: Iterable[tuple[Fraction, Node]]) -> Node:
+    def lin(self, const: fmpq, summands: Iterable[tuple[fmpq, Node]]) -> Node:
         """const + Σ c·x, flattened and collected."""
-        total, sums = Fraction(const), {}
+        total, sums = fmpq(const), {}
         for factor, x in summands:
             total += factor * constant(x)
             for c, y in terms(x):
@@ -97,13 +99,13 @@ class Graph:
                 return self.lin(ZERO, [(b.data[0], a), *((c, self.mul(a, z)) for c, z in terms(b))])
         return self.mono([(x, ONE), (y, ONE)])
 
-    def power(self, x: Node, r: Fraction | int) -> Node:
+    def power(self, x: Node, r: fmpq | int) -> Node:
         if r == 2 and x.op == "lin" and len(x.args) <= 2 and all(map(is_root, x.args)):
             parts = [*terms(x), (constant(x), self.const(1))]  # (√p − √q)² term by term
             return self.lin(ZERO, [(a * b, self.mul(y, z)) for a, y in parts for b, z in parts])
-        return self.mono([(x, Fraction(r))])
+        return self.mono([(x, fmpq(r))])
 
-    def mono(self, powers: Iterable[tuple[Node, Fraction]]) -> Node:
+    def mono(self, powers: Iterable[tuple[Node, fmpq]]) -> Node:
         """Π x^r, collected by base; a rational factor becomes the coefficient of a sum."""
         ratio, bases, exponent, todo = ONE, {}, [], list(powers)
         while todo:
@@ -116,7 +118,9 @@ class Graph:
                 exponent.append((r, x.args[0]))
             else:
                 bases[x] = bases.get(x, ZERO) + r
-        for x in [x for x in bases if is_multiple(x) and bases.get(x.args[0], ONE / 2) % 1 == 0]:
+        for x in [
+            x for x in bases if is_multiple(x) and bases.get(x.args[0], ONE / 2).denominator == 1
+        ]:
             ratio *= x.data[1] ** -int(bases[x.args[0]])  # p·(c·p)^s = (c·p)^{s + 1}/c
             bases[x] += bases.pop(x.args[0])
         bases = self._with_logarithms({x: r for x, r in bases.items() if r})
@@ -130,7 +134,7 @@ class Graph:
             bases[grown] = ONE
         return self.scale(ratio, self._product(bases))
 
-    def _product(self, bases: dict[Node, Fraction]) -> Node:
+    def _product(self, bases: dict[Node, fmpq]) -> Node:
         if not bases:
             return self.const(1)
         for x, r in bases.items():
@@ -144,23 +148,23 @@ class Graph:
         kept = sorted(bases, key=lambda x: (is_constant(x), x.index))
         return self.node("mono", kept, [bases[x] for x in kept])
 
-    def _simpler_power(self, x: Node, r: Fraction) -> tuple[Fraction, list | None]:
+    def _simpler_power(self, x: Node, r: fmpq) -> tuple[fmpq, list | None]:
         """x^r as a rational number times powers of simpler bases, or None where it is simple."""
         whole = r.denominator == 1
         if is_rational(x) and (x.data[0] == 1 or r > 0 == x.data[0] or (whole and x.data[0])):
-            return x.data[0] ** -(-r // 1), []
+            return x.data[0] ** int(r.ceil()), []
         if x.op == "mono" and (whole or all(self.sign(y) == 1 for y in x.args)):
             return ONE, [(y, s * r) for y, s in factors(x)]
-        if x.op == "max" and r % 2 == 0 and x.args[0] is self.scale(-1, x.args[1]):
+        if x.op == "max" and is_even(r) and x.args[0] is self.scale(-1, x.args[1]):
             return ONE, [(x.args[0], r)]  # |x|² = x²
         if is_multiple(x) and (whole or x.data[1] > 0):
             c, y = x.data[1], x.args[0]
             return (c ** int(r), [(y, r)]) if whole else (ONE, [(self.const(c), r), (y, r)])
         if x.op == "lin" and x.args and whole and self.sign(x) == -1:
-            return Fraction(-1) ** int(r), [(self.scale(-1, x), r)]
+            return fmpq(-1) ** int(r), [(self.scale(-1, x), r)]
         return ONE, None
 
-    def _with_logarithms(self, bases: dict[Node, Fraction]) -> dict[Node, Fraction]:
+    def _with_logarithms(self, bases: dict[Node, fmpq]) -> dict[Node, fmpq]:
         """x·log x as one function, which is 0 at 0."""
         for x, r in bases.items():
             log = next((y for y in bases if y.op == "log" and y.args[0] is x), None)
@@ -169,7 +173,7 @@ class Graph:
                 return {**rest, self.node("xlogx", (x,)): ONE}
         return bases
 
-    def exponentials(self, x: Node) -> list[tuple[Fraction, Node]] | None:
+    def exponentials(self, x: Node) -> list[tuple[fmpq, Node]] | None:
         """The pairs (c, y) of x = Σ c·exp y with all c > 0, or None if it is no such sum."""
         pairs = terms(x)
         if not pairs or constant(x) < 0 or any(c < 0 or y.op != "exp" for c, y in pairs):
@@ -200,9 +204,9 @@ class Graph:
             return self.add(self.log(x.args[0]), factor)
         return self.node("log", (x,))
 
-    def lse(self, summands: Iterable[tuple[Fraction, Node]]) -> Node:
+    def lse(self, summands: Iterable[tuple[fmpq, Node]]) -> Node:
         """log Σ c·exp x for c > 0."""
-        sums: dict[Node, Fraction] = {}
+        sums: dict[Node, fmpq] = {}
         for c, x in summands:
             sums[x] = sums.get(x, ZERO) + c
         first, *others = sums
@@ -236,7 +240,7 @@ def _distributes(x: Node, total: Node) -> bool:
     return any(map(inner, total.args)) or (bool(total.args) and all(y is x for y in total.args))
 
 
-def cancel_shift(graph: Graph, sums: dict[Node, Fraction]) -> list[tuple[Fraction, Node]] | None:
+def cancel_shift(graph: Graph, sums: dict[Node, fmpq]) -> list[tuple[fmpq, Node]] | None:
     """c·f(x) + c·y as c·f(x + y) for a log-sum-exp f where y then cancels, else None."""
     for x, c in sums.items():
         if is_softplus(x) and (turned := _flip_softplus(graph, sums, x, c)) is not None:
@@ -249,7 +253,7 @@ def cancel_shift(graph: Graph, sums: dict[Node, Fraction]) -> list[tuple[Fractio
     return None
 
 
-def _flip_softplus(g: Graph, sums: dict[Node, Fraction], x: Node, c: Fraction) -> list | None:
+def _flip_softplus(g: Graph, sums: dict[Node, fmpq], x: Node, c: fmpq) -> list | None:
     """log(1 + e^y) = y + log(1 + e^{−y}), if all of y but its affine part then cancels."""
     y = x.args[0]
     inner = [(d, z) for d, z in terms(y) if z.op != "p"]
@@ -261,7 +265,7 @@ def _flip_softplus(g: Graph, sums: dict[Node, Fraction], x: Node, c: Fraction) -
     return [(c, g.softplus(g.scale(-1, y))), (c, affine), *rest]
 
 
-def _shift_log_sum(g: Graph, x: Node, y: Node, factor: Fraction) -> Node | None:
+def _shift_log_sum(g: Graph, x: Node, y: Node, factor: fmpq) -> Node | None:
     """f(x) + factor·y, if it is simpler."""
     if y is x or y.op == "p":
         return None

@@ -18,7 +18,6 @@ to guess what may be proved; nothing is proved by them.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache, reduce
 from operator import mul
 from typing import Any, ClassVar, NamedTuple
@@ -33,7 +32,7 @@ from pgeom.certificates.expression import (
     are_opposite,
     extremes,
     is_affine,
-    rational,
+    is_even,
     reachable,
     unit,
 )
@@ -153,30 +152,29 @@ class Intervals(Evaluator):
         super().__init__()
         self.K = K
 
-    def constant(self, value: Fraction) -> Interval:
-        exact = arb(rational(value))
+    def constant(self, value: fmpq) -> Interval:
+        exact = arb(value)
         return Interval(exact, exact)
 
     def affine(self, x: Node) -> Interval:
         low, high = extremes(x, self.K)
-        return Interval(arb(rational(low)), arb(rational(high)))
+        return Interval(arb(low), arb(high))
 
-    def power(self, x: Interval, r: Fraction) -> Interval:
+    def power(self, x: Interval, r: fmpq) -> Interval:
         """x^r; at 0 with a negative exponent infinite, and undefined for roots of negative numbers.
 
-        >>> Intervals(2).power(Interval(arb(-1), arb(2)), Fraction(2))
+        >>> Intervals(2).power(Interval(arb(-1), arb(2)), fmpq(2))
         [0, 4]
         """
-        exponent = rational(r)
         if x.lo >= 0:
-            ends = [x.lo**exponent, x.hi**exponent]
+            ends = [x.lo**r, x.hi**r]
             return Interval(*ends) if r > 0 else Interval(*reversed(ends))
         if r.denominator > 1 or (r < 0 and not x.hi < 0):
             raise Undefined(f"power {r} of a number that may be negative or zero")
         if not x.finite:
-            return Interval(ZERO if r % 2 == 0 else arb.neg_inf(), arb.pos_inf())
-        ends = [x.lo**exponent, x.hi**exponent]
-        if x.hi > 0 and r % 2 == 0:
+            return Interval(ZERO if is_even(r) else arb.neg_inf(), arb.pos_inf())
+        ends = [x.lo**r, x.hi**r]
+        if x.hi > 0 and is_even(r):
             ends.append(ZERO)
         return Interval(min(e.lower() for e in ends), max(e.upper() for e in ends))
 
@@ -225,8 +223,8 @@ class Series(Evaluator):
         ctx.cap = TERMS
         return super().__call__(root)
 
-    def constant(self, value: Fraction) -> fmpq:
-        return rational(value)
+    def constant(self, value: fmpq) -> fmpq:
+        return value
 
     def affine(self, x: Node) -> arb_series:
         constant, slopes = _form(x)
@@ -234,12 +232,12 @@ class Series(Evaluator):
         slope = sum((c * self.d[k] for k, c in slopes), fmpq(0))
         return arb_series([arb(min(ends)).union(arb(max(ends))), arb(slope)])
 
-    def power(self, x: arb_series, r: Fraction) -> arb_series:
+    def power(self, x: arb_series, r: fmpq) -> arb_series:
         if r.denominator == 1:
             return x ** int(r)
         if not x.length() and r > 0:
             return x  # zero
-        return (x.log() * rational(r)).exp()
+        return (x.log() * r).exp()
 
     def maximum(self, args: list[arb_series]) -> arb_series:
         largest = [x for x in args if not any(x[0] < y[0] for y in args)]
@@ -278,7 +276,7 @@ def is_positive(x: Node, K: int, concave: bool = False) -> bool:
 def _form(x: Node) -> tuple[fmpq, list[tuple[int, fmpq]]]:
     """The constant and the coefficients of an affine node that are not zero."""
     constant, slopes = affine(x)
-    return rational(constant), [(k, rational(c)) for k, c in slopes.items()]
+    return constant, [(k, c) for k, c in slopes.items()]
 
 
 # Derivatives in float64, at N points along D directions.
@@ -355,7 +353,7 @@ class Floats(Evaluator):
         with np.errstate(all="ignore"):
             return super().__call__(root)
 
-    def constant(self, value: Fraction) -> Taylor:
+    def constant(self, value: fmpq) -> Taylor:
         return Taylor(float(value))
 
     def affine(self, x: Node) -> Taylor:
@@ -363,7 +361,7 @@ class Floats(Evaluator):
         w = np.array([float(slopes.get(k, 0)) for k in range(self.points.shape[1])])
         return Taylor(float(constant) + (self.points @ w)[:, None], (self.directions @ w)[None])
 
-    def power(self, x: Taylor, r: Fraction) -> Taylor:
+    def power(self, x: Taylor, r: fmpq) -> Taylor:
         e = float(r)
         if e == 1:
             return x

@@ -26,7 +26,6 @@ from pgeom.certificates.expression import (
     at_vertices,
     difference,
     is_affine,
-    rational,
     reachable,
     unit,
 )
@@ -211,6 +210,6 @@ def flat_segment(root: Node, K: int) -> tuple[Rational, Rational] | None:
 def _unchanged_direction(root: Node, K: int) -> Rational | None:
     """A direction d ≠ 0 with Σd = 0 along which no affine function that F is made of changes."""
     forms = [at_vertices(x, K) for x in reachable(root) if is_affine(x)]
-    rows = fmpq_mat([[fmpq(1)] * K, *([rational(v) for v in form] for form in forms)])
+    rows = fmpq_mat([[fmpq(1)] * K, *forms])
     kernel, dimension = rows.numer_denom()[0].nullspace()
     return tuple(fmpq(kernel[k, 0]) for k in range(K)) if dimension else None

@@ -4,8 +4,8 @@ Constants are exact rational numbers. A `Cell` is a simplex inside the simplex, 
 of the functions of u = w·p alone.
 
 >>> x, y = Node(0, "p", (), (0,)), Node(1, "p", (), (1,))
->>> terms(Node(2, "lin", (x, y), (Fraction(1), Fraction(2), Fraction(3))))[1]
-(Fraction(3, 1), Node(index=1, op='p', args=(), data=(1,)))
+>>> terms(Node(2, "lin", (x, y), (fmpq(1), fmpq(2), fmpq(3))))[1]
+(3, Node(index=1, op='p', args=(), data=(1,)))
 >>> first, second = Cell.whole(3).split(0, 1)
 >>> first.vertices[0]
 (1/2, 1/2, 0)
@@ -17,7 +17,7 @@ from typing import Any
 
 from flint import fmpq
 
-ZERO, ONE = Fraction(0), Fraction(1)
+ZERO, ONE = fmpq(0), fmpq(1)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,22 +38,22 @@ class Node:
     data: tuple[Any, ...]
 
 
-def constant(x: Node) -> Fraction:
+def constant(x: Node) -> fmpq:
     """c₀ of a sum, 0 of anything else."""
     return x.data[0] if x.op == "lin" else ZERO
 
 
-def terms(x: Node) -> list[tuple[Fraction, Node]]:
+def terms(x: Node) -> list[tuple[fmpq, Node]]:
     """The pairs (c_i, x_i) of a sum; (1, x) of anything else."""
     return list(zip(x.data[1:], x.args, strict=True)) if x.op == "lin" else [(ONE, x)]
 
 
-def factors(x: Node) -> list[tuple[Node, Fraction]]:
+def factors(x: Node) -> list[tuple[Node, fmpq]]:
     """The pairs (x_i, r_i) of a product; (x, 1) of anything else."""
     return list(zip(x.args, x.data, strict=True)) if x.op == "mono" else [(x, ONE)]
 
 
-def coefficient(x: Node, y: Node) -> Fraction:
+def coefficient(x: Node, y: Node) -> fmpq:
     """The coefficient of y in the sum x."""
     return next((c for c, z in terms(x) if z is y), ZERO)
 
@@ -94,32 +94,43 @@ def reachable(root: Node, *, through_affine: bool = False) -> list[Node]:
     return [found[i] for i in sorted(found)]
 
 
-def affine(x: Node) -> tuple[Fraction, dict[int, Fraction]]:
+def affine(x: Node) -> tuple[fmpq, dict[int, fmpq]]:
     """The constant and the coefficients of a node that is affine in p."""
     if x.op == "p":
         return ZERO, {x.data[0]: ONE}
     return x.data[0], {y.data[0]: c for y, c in zip(x.args, x.data[1:], strict=True)}
 
 
-def at_vertices(x: Node, K: int) -> list[Fraction]:
+def at_vertices(x: Node, K: int) -> list[fmpq]:
     """The values at e_1, …, e_K, which determine an affine node on the simplex."""
     const, slopes = affine(x)
     return [const + slopes.get(k, ZERO) for k in range(K)]
 
 
-def extremes(x: Node, K: int) -> tuple[Fraction, Fraction]:
+def extremes(x: Node, K: int) -> tuple[fmpq, fmpq]:
     """The least and the largest value of an affine node on the simplex."""
     const, slopes = affine(x)
     values = [const + c for c in slopes.values()] + [const] * (len(slopes) < K)
     return min(values), max(values)
 
 
-def rational(x: Fraction) -> fmpq:
-    return fmpq(x.numerator, x.denominator)
+def is_even(r: fmpq) -> bool:
+    return r.denominator == 1 and r.numerator % 2 == 0
 
 
-def fraction(x: fmpq) -> Fraction:
-    return Fraction(int(x.p), int(x.q))
+def exactly(x: float) -> fmpq:
+    """The rational number that a float is."""
+    return fmpq(*float(x).as_integer_ratio())
+
+
+def nearby(x: float | fmpq, largest: int) -> fmpq:
+    """The nearest rational number whose denominator is not larger than that."""
+    simple = as_fraction(x).limit_denominator(largest)
+    return fmpq(simple.numerator, simple.denominator)
+
+
+def as_fraction(x: float | fmpq) -> Fraction:
+    return Fraction(int(x.p), int(x.q)) if isinstance(x, fmpq) else Fraction(float(x))
 
 
 def is_softplus(x: Node) -> bool:
@@ -132,7 +143,7 @@ def is_constant(x: Node) -> bool:
     return all(y.op != "p" for y in reachable(x, through_affine=True))
 
 
-Point = tuple[Fraction, ...]
+Point = tuple[fmpq, ...]
 Rational = tuple[fmpq, ...]
 
 
@@ -161,8 +172,7 @@ class Cell:
 
     def range_along(self, along: "Direction") -> tuple[fmpq, fmpq]:
         """The range of u."""
-        w = tuple(map(rational, along.w))
-        values = [dot(w, v) for v in self.vertices]
+        values = [dot(along.w, v) for v in self.vertices]
         return min(values), max(values)
 
     def halves(self) -> tuple[tuple[int, int], tuple["Cell", "Cell"]]:
@@ -192,9 +202,7 @@ class Direction:
     """u = w·p with 0 ≤ w ≤ 1, both attained: u takes all values from 0 to 1."""
 
     w: Point
-    _known: dict[Node, tuple[Fraction, Fraction]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    _known: dict[Node, tuple[fmpq, fmpq]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def ends(self) -> tuple[Rational, Rational]:
@@ -211,7 +219,7 @@ class Direction:
         low, high = self.ends
         return difference(high, low)
 
-    def relate(self, x: Node) -> tuple[Fraction, Fraction]:
+    def relate(self, x: Node) -> tuple[fmpq, fmpq]:
         """(α, β) with x = α·u + β on the simplex."""
         if x not in self._known:
             values = at_vertices(x, len(self.w))

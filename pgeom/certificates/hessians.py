@@ -9,14 +9,22 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from flint import arb, fmpq, fmpq_mat
 
 from pgeom.certificates.arithmetics import second_derivative
-from pgeom.certificates.expression import ONE, Cell, Direction, Node, rational, reachable, terms
+from pgeom.certificates.expression import (
+    ONE,
+    Cell,
+    Direction,
+    Node,
+    exactly,
+    nearby,
+    reachable,
+    terms,
+)
 from pgeom.certificates.matrices import Length, Rows, is_at_least, least_eigenvalue, quadratic_form
 from pgeom.certificates.rules import Proof, Rules, group_by_direction
 
@@ -38,7 +46,7 @@ class Part(NamedTuple):
 
     proof: Proof
     indices: list[int]
-    chosen: list[tuple[Fraction, Node]]
+    chosen: list[tuple[fmpq, Node]]
     data: Any = None
 
     @property
@@ -56,7 +64,7 @@ class Bound(NamedTuple):
     """
 
     L: Rows
-    ridges: list[Fraction]
+    ridges: list[fmpq]
     scale: float
 
     @property
@@ -86,7 +94,7 @@ class HessianBound:
 
     def __init__(self, root: Node, sign: int, rules: Rules, refine: bool = False):
         self.K, self.rules, self.sign, self.refine = rules.K, rules, sign, refine
-        total = root if root.op == "lin" else Node(-1, "lin", (root,), (Fraction(0), ONE))
+        total = root if root.op == "lin" else Node(-1, "lin", (root,), (fmpq(0), ONE))
         self.parts = []
         for along, indices in group_by_direction(total, self.K):
             chosen = [(sign * terms(total)[i][0], terms(total)[i][1]) for i in indices]
@@ -125,21 +133,21 @@ class HessianBound:
         total: Rows = [[fmpq(0)] * self.K for _ in range(self.K)]
         ridges = []
         for part in self.parts:
-            c = rational(part.chosen[0][0])
+            c = part.chosen[0][0]
             if part.rule == "ridge":
                 lo, hi = cell.range_along(part.data)
                 least = self.rules.ridges.lowest(part.chosen, part.data, lo, hi).bound
                 if math.isinf(least):
                     return None
-                ridges.append(Fraction(least))
-                w = [(k, rational(v)) for k, v in enumerate(part.data.w) if v]
+                ridges.append(exactly(least))
+                w = [(k, v) for k, v in enumerate(part.data.w) if v]
                 for (i, a), (j, b) in itertools.product(w, w):
-                    total[i][j] += rational(ridges[-1]) * a * b
+                    total[i][j] += ridges[-1] * a * b
             elif part.rule == "quadratic":
                 _add(total, 2 * c, part.data)
             elif part.rule == "length":
                 _add(total, abs(c) * part.data.factor(1 if c > 0 else -1, cell), part.data.Q)
-        scale = max(abs(float(arb(x))) for row in total for x in row)
+        scale = max(abs(float(x)) for row in total for x in row)
         for part in self.parts:
             if part.rule == "hessian" and not _add_hessian(total, part, cell):
                 return None
@@ -161,7 +169,7 @@ def _add_hessian(total: Rows, part: Part, cell: Cell) -> bool:
 
     def along(i: int, j: int, sign: int) -> arb:
         d = [fmpq((k == i) + sign * (k == j)) for k in range(n)] + [fmpq(-1 - sign)]
-        return rational(c) * second_derivative(x, cell.vertices, tuple(d))
+        return c * second_derivative(x, cell.vertices, tuple(d))
 
     for i in range(n):
         for j in range(i + 1):
@@ -264,12 +272,11 @@ def _verified(bounds: list[Bound | None], lowest: float) -> fmpq | None:
     slacks = SLACKS[COARSE:] if any(bound.balls for bound in finite) else SLACKS
     lower = [lowest - size * slack for slack in slacks]
     lower += [lowest * share for share in SHARES if lowest > 0]
-    candidates: list[float | Fraction] = sorted(lower, reverse=True)
-    simple = Fraction(lowest).limit_denominator(10**6)
+    candidates = [exactly(x) for x in sorted(lower, reverse=True)]
+    simple = nearby(lowest, 10**6)
     if len(bounds) == 1 and abs(float(simple) - lowest) <= 1e-12 * size:
         candidates.insert(0, simple)
     for candidate in candidates:
-        m = fmpq(*Fraction(candidate).as_integer_ratio())
-        if all(bound.exceeds(m) for bound in finite):
-            return m
+        if all(bound.exceeds(candidate) for bound in finite):
+            return candidate
     return None

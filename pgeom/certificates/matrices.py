@@ -9,7 +9,6 @@ True
 False
 """
 
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +19,8 @@ from pgeom.certificates.expression import (
     Node,
     at_vertices,
     constant,
+    exactly,
     is_affine,
-    rational,
     terms,
 )
 from pgeom.simplex import tangent_basis
@@ -77,15 +76,15 @@ def quadratic_form(x: Node, K: int) -> fmpq_mat | None:
     1/2
     """
     if x.op == "quadratic":
-        return fmpq_mat(K, K, [rational(q) for q in x.data])
+        return fmpq_mat(K, K, list(x.data))
     if not all(is_affine(y) or is_bilinear(y) for _, y in terms(x)):
         return None
     ones = [fmpq(1)] * K
-    total = [[rational(constant(x))] * K for _ in range(K)]
+    total = [[constant(x)] * K for _ in range(K)]
     for c, y in terms(x):
         pair = (y.args[0], y.args[-1]) if is_bilinear(y) else (y,)
-        first, last = [*([rational(v) for v in at_vertices(z, K)] for z in pair), ones][:2]
-        half = rational(c) / 2
+        first, last = [*([v for v in at_vertices(z, K)] for z in pair), ones][:2]
+        half = c / 2
         rows = [(i, half * a) for i, a in enumerate(first) if a != 0]
         columns = [(j, b) for j, b in enumerate(last) if b != 0]
         for i, a in rows:
@@ -109,7 +108,7 @@ class Length(NamedTuple):
     @classmethod
     def of(cls, x: Node, K: int) -> "Length | None":
         """Of a root of a positive definite quadratic function; None of another node."""
-        if x.op != "mono" or x.data != (Fraction(1, 2),) or x.args[0].op != "quadratic":
+        if x.op != "mono" or x.data != (fmpq(1, 2),) or x.args[0].op != "quadratic":
             return None
         Q = quadratic_form(x.args[0], K)
         if Q is None or Q.det() <= 0 or not is_at_least(Q.tolist()):
@@ -127,4 +126,4 @@ class Length(NamedTuple):
 
 
 def _below(x: arb) -> fmpq:
-    return fmpq(*float(x.lower()).as_integer_ratio()) * SLACK
+    return exactly(float(x.lower())) * SLACK

@@ -12,13 +12,12 @@ choice that cuts through the simplex is written with max(·, 0) where that is th
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
-from itertools import accumulate, combinations, product
+from itertools import accumulate, combinations
 from typing import Any
 
 import numpy as np
-from flint import fmpq_mat
+from flint import fmpq, fmpq_mat
 
 from pgeom.certificates.algebra import Graph
 from pgeom.certificates.expression import (
@@ -28,18 +27,18 @@ from pgeom.certificates.expression import (
     at_vertices,
     coefficient,
     constant,
+    exactly,
     factors,
-    fraction,
     is_affine,
     is_constant,
     is_rational,
-    rational,
+    nearby,
     terms,
 )
 from pgeom.certificates.matrices import quadratic_form
 from pgeom.certificates.rules import Ranges
 
-HALF = Fraction(1, 2)
+HALF = fmpq(1, 2)
 SIMPLE = 100  # the largest denominator of an exponent that stands for its nearest float
 SORTED = 11  # numbers that are sorted at most: the sets of them are written out
 TRUTH = {  # of `d ? 0` where d is positive, zero, negative
@@ -179,16 +178,11 @@ class Arithmetic:
         return total
 
     def _apply(self, name: str, x: Any) -> Any:
-        if isinstance(x, float):
-            limits = {"neg": -x, "exp": x if x > 0 else 0, "abs": math.inf, "log": x, "log2": x}
-            value = limits.get(name, math.nan)
-            return self._number(value, name)
-        return self.unary[name](x)
-
-    def _number(self, value: float, name: str) -> Any:
-        if math.isnan(value):
-            return Unreadable(f"`{name}` of an infinite constant")
-        return value if math.isinf(value) else self.g.const(Fraction(value))
+        if not isinstance(x, float):
+            return self.unary[name](x)
+        if name == "exp" and x < 0:
+            return self.g.const(0)
+        return {"neg": -x, "exp": x, "abs": math.inf}.get(name, _infinite(name))
 
     def _combine(self, name: str, x: Any, y: Any) -> Any:
         if not isinstance(x, float) and not isinstance(y, float):
@@ -197,13 +191,9 @@ class Arithmetic:
             weakest = -math.inf if name == "max" else math.inf
             others = [z for z in (x, y) if z != weakest]
             return -weakest if -weakest in others else [*others, weakest][0]
-        if name == "div" and not isinstance(x, float):
-            return self.g.const(0)
-        finite = math.nan if name in ("mul", "div", "pow") else 0.0  # what any number stands for
-        a, b = (_as_float(z, finite) for z in (x, y))
-        values = {"add": a + b, "add_any": a + b, "sub": a - b, "mul": a * b}
-        values["div"] = a / b if b else math.nan
-        return self._number(values.get(name, math.nan), name)
+        a, b = (z if isinstance(z, float) else 0.0 for z in (x, y))
+        value = {"add": a + b, "add_any": a + b, "sub": a - b}.get(name, math.nan)
+        return value if math.isinf(value) else _infinite(name)
 
     def _quotient(self, x: Node, y: Node) -> Any:
         if is_rational(y) and y.data[0] == 0:
@@ -227,11 +217,13 @@ class Arithmetic:
         # −∞ is that in every unit
         return log if isinstance(log, float) else lift(lambda y: self.g.mul(unit, y), log)
 
-    def power(self, x: Node, r: Fraction, name: str) -> Any:
+    def power(self, x: Node, r: fmpq, name: str) -> Any:
         """x^r, where that is a real number wherever all p_k are positive."""
+        if isinstance(x, float):
+            return _infinite(name)
         return self.g.power(x, r) if self._is_defined(x, r) else outside(name)
 
-    def _is_defined(self, x: Node, r: Fraction) -> bool:
+    def _is_defined(self, x: Node, r: fmpq) -> bool:
         """Whether x^r is: checked before a simplification may hide it."""
         whole, ranges = r.denominator == 1, self.ranges
         if whole and r >= 0:
@@ -246,9 +238,9 @@ class Arithmetic:
     def _cube_root(self, x: Node) -> Any:
         if self.g.sign(x) not in (0, 1):
             return Unreadable("`cbrt` of a number that may be negative")
-        return self.g.power(x, Fraction(1, 3))
+        return self.g.power(x, fmpq(1, 3))
 
-    def _hyperbolic(self, x: Node, sign: Fraction) -> Node:
+    def _hyperbolic(self, x: Node, sign: fmpq) -> Node:
         g = self.g
         return g.lin(ZERO, [(HALF, g.exp(x)), (sign, g.exp(g.scale(-1, x)))])
 
@@ -319,10 +311,10 @@ class Arithmetic:
             beyond = g.maximum(d, g.const(0))
             if (found := self._powers(g.sub(yes, no), d)) is not None:
                 powers = [(c, g.power(beyond, r)) for r, c in found if c]
-                return g.lin(Fraction(0), [(Fraction(1), no), *powers])
+                return g.lin(fmpq(0), [(fmpq(1), no), *powers])
         return Unreadable("`where` with a condition that cuts through the simplex")
 
-    def _powers(self, gap: Node, d: Node) -> list[tuple[Fraction, Fraction]] | None:
+    def _powers(self, gap: Node, d: Node) -> list[tuple[fmpq, fmpq]] | None:
         """Pairs (r, c) with gap = Σ c·d^r and r > 0, or None."""
         own = [(c, x) for c, x in terms(gap) if x.op == "mono" and x.args == (d,)]
         rest = self.g.lin(constant(gap), [pair for pair in terms(gap) if pair not in own])
@@ -331,14 +323,14 @@ class Arithmetic:
         found = self._quadratic_in(rest, d)
         if found is None:
             return None
-        return [(Fraction(1), found[0]), (Fraction(2), found[1]), *((x.data[0], c) for c, x in own)]
+        return [(fmpq(1), found[0]), (fmpq(2), found[1]), *((x.data[0], c) for c, x in own)]
 
-    def _quadratic_in(self, x: Node, d: Node) -> tuple[Fraction, Fraction] | None:
+    def _quadratic_in(self, x: Node, d: Node) -> tuple[fmpq, fmpq] | None:
         """(a, b) with x = a·d + b·d² on the simplex, by coefficients; or None."""
         g = self.g
         form, Q = quadratic_form(d, g.K), quadratic_form(x, g.K)
         if is_affine(d) and form is not None and Q is not None:
-            values = [rational(v) for v in at_vertices(d, g.K)]
+            values = [v for v in at_vertices(d, g.K)]
             columns = [form.entries(), [v * w for v in values for w in values], Q.entries()]
         else:
             square = g.const(0)
@@ -347,26 +339,24 @@ class Arithmetic:
                 square = g.lin(e**2, [(2 * e * c, y), (c**2, g.power(y, 2))])
             parts = {y for z in (x, d, square) for _, y in terms(z)}
             rows = [[constant(z), *(coefficient(z, y) for y in parts)] for z in (d, square, x)]
-            columns = [[rational(c) for c in row] for row in rows]
+            columns = [[c for c in row] for row in rows]
         table, rank = fmpq_mat([*zip(*columns, strict=True)]).rref()
         if rank > 2 or table[rank - 1, rank - 1] != 1:
             return None
-        return fraction(table[0, 2]), fraction(table[1, 2]) if rank == 2 else ZERO
+        return table[0, 2], table[1, 2] if rank == 2 else ZERO
 
 
-def _as_float(x: Any, otherwise: float) -> float:
-    if isinstance(x, float):
-        return x
-    return float(x.data[0]) if is_rational(x) else otherwise
+def _infinite(name: str) -> Unreadable:
+    return Unreadable(f"`{name}` of an infinite constant")
 
 
 def outside(name: str) -> Unreadable:
     return Unreadable(f"`{name}` of a number that may be outside its domain")
 
 
-def nearest_fraction(r: Fraction) -> Fraction:
+def nearest_fraction(r: fmpq) -> fmpq:
     """An exponent: the fraction that was meant by the float nearest to it, such as 1/3."""
-    simple = r.limit_denominator(SIMPLE)
+    simple = nearby(r, SIMPLE)
     return simple if float(simple) == float(r) else r
 
 
@@ -402,7 +392,7 @@ def number(value: Any, graph: Graph) -> Any:
     value = float(value)
     if math.isnan(value):
         return Unreadable("a constant that is not a number")
-    return value if math.isinf(value) else graph.const(Fraction(value))
+    return value if math.isinf(value) else graph.const(exactly(value))
 
 
 def real(x: Any, graph: Graph) -> Any:
@@ -469,31 +459,6 @@ def _along(f: Callable[[list], list], array: np.ndarray, axis: int, size: int) -
     return np.moveaxis(new, -1, axis)
 
 
-def _broadcast(do, args, params, aval):
-    shape = [1] * len(aval.shape)
-    for axis, size in zip(params["broadcast_dimensions"], args[0].shape, strict=True):
-        shape[axis] = size
-    return np.broadcast_to(args[0].reshape(shape), aval.shape)
-
-
-def _reshape(do, args, params, aval):
-    order = params["dimensions"] or range(args[0].ndim)
-    return np.transpose(args[0], order).reshape(aval.shape)
-
-
-def _slice(do, args, params, aval):
-    strides = params["strides"] or (1,) * args[0].ndim
-    ranges = zip(params["start_indices"], params["limit_indices"], strides, strict=True)
-    return args[0][tuple(slice(*one) for one in ranges)]
-
-
-def _iota(do, args, params, aval):
-    shape = [1] * len(aval.shape)
-    shape[params["dimension"]] = -1
-    counts = np.arange(aval.shape[params["dimension"]]).reshape(shape)
-    return _as_floats(do, elementwise(int, np.broadcast_to(counts, aval.shape)))
-
-
 def _convert(do, args, params, aval):
     if aval.dtype not in (np.float32, np.float64):
         raise NotImplementedError
@@ -542,22 +507,18 @@ def _cumulative_sum(do, args, params, aval):
 
 def _dot(do, args, params, aval):
     """Contracted as Σ over the last axis of one and the last of the other."""
-    (left, right), (first, second) = params["dimension_numbers"]
-    x, x_free = _last(args[0], first, left)
-    y, y_free = _last(args[1], second, right)
-    out = np.empty(aval.shape, dtype=object)
-    batches = [args[0].shape[axis] for axis in first]
-    for b in product(*map(range, batches)):
-        for i, j in product(np.ndindex(*x_free), np.ndindex(*y_free)):
-            out[(*b, *i, *j)] = _inner(do, x[(*b, *i)], y[(*b, *j)])
-    return out
+    contracted, batches = params["dimension_numbers"]
+    x, y = map(_rows, args, contracted, batches)
+    sums = [_inner(do, row, column) for i in range(len(x)) for row in x[i] for column in y[i]]
+    return np.array(sums, dtype=object).reshape(aval.shape)
 
 
-def _last(array: np.ndarray, batch, contracted) -> tuple[np.ndarray, tuple[int, ...]]:
-    free = [a for a in range(array.ndim) if a not in batch and a not in contracted]
-    moved = np.transpose(array, (*batch, *free, *contracted))
-    sizes = tuple(array.shape[a] for a in free)
-    return moved.reshape((*(array.shape[a] for a in batch), *sizes, -1)), sizes
+def _rows(array, contracted, batch):
+    """As [the axes of the batch, those that stay, those that are contracted]."""
+    axes = range(array.ndim)
+    parts = batch, [a for a in axes if a not in batch and a not in contracted], contracted
+    sizes = [math.prod(array.shape[a] for a in part) for part in parts]
+    return np.transpose(array, [a for part in parts for a in part]).reshape(sizes)
 
 
 def _inner(do: Arithmetic, x: np.ndarray, y: np.ndarray) -> Any:
@@ -565,7 +526,7 @@ def _inner(do: Arithmetic, x: np.ndarray, y: np.ndarray) -> Any:
         constant = all(isinstance(z, Node) and is_rational(z) for z in a)
         if constant and all(isinstance(z, Node) for z in b):
             pairs = zip(a, b, strict=True)
-            return do.g.lin(Fraction(0), [(c.data[0], z) for c, z in pairs])
+            return do.g.lin(fmpq(0), [(c.data[0], z) for c, z in pairs])
     products = [do.combine("mul", a, b) for a, b in zip(x, y, strict=True)]
     return fold(do, "add", products)
 
@@ -584,14 +545,8 @@ def _select(do, args, params, aval):
 
 
 def _integer_power(do, args, params, aval):
-    exponent = Fraction(params["y"])
-
-    def one(x):
-        if isinstance(x, float):
-            return Unreadable("`integer_pow` of an infinite constant")
-        return do.power(x, exponent, "integer_pow")
-
-    return elementwise(lambda x: lift(one, x), args[0])
+    r = fmpq(params["y"])
+    return elementwise(lambda x: do.on_reals(lambda y: do.power(y, r, "integer_pow"), x), args[0])
 
 
 def _logical(f: Callable[..., Any]) -> Rule:
@@ -606,16 +561,6 @@ def _logical(f: Callable[..., Any]) -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    "broadcast_in_dim": _broadcast,
-    "reshape": _reshape,
-    "squeeze": lambda do, args, params, aval: args[0].reshape(aval.shape),
-    "expand_dims": lambda do, args, params, aval: args[0].reshape(aval.shape),
-    "transpose": lambda do, args, params, aval: np.transpose(args[0], params["permutation"]),
-    "rev": lambda do, args, params, aval: np.flip(args[0], params["dimensions"]),
-    "concatenate": lambda do, args, params, aval: np.concatenate(args, params["dimension"]),
-    "stack": lambda do, args, params, aval: np.stack(args, params["axis"]),
-    "slice": _slice,
-    "iota": _iota,
     "convert_element_type": _convert,
     "reduce_sum": _reduce("add"),
     "reduce_prod": _reduce("mul"),

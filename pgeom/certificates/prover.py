@@ -2,7 +2,6 @@
 
 import math
 import time
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,12 @@ from pgeom.certificates.disproofs import (
 )
 from pgeom.certificates.expression import (
     Node,
+    as_fraction,
     at_vertices,
     dot,
-    fraction,
+    exactly,
     is_affine,
-    rational,
+    nearby,
     reachable,
 )
 from pgeom.certificates.hessians import Budget, Cover, HessianBound, cover
@@ -125,7 +125,7 @@ class Prover:
     def _refined(self, whole: Cover, known: bool) -> Cover:
         """The bound on cells, where that on the whole simplex is too coarse and K is small."""
         hessian, least = whole.hessian, self._least(whole.hessian.sign)
-        bound = -math.inf if whole.bound is None else float(arb(whole.bound))
+        bound = -math.inf if whole.bound is None else float(whole.bound)
         if self.K == 2 or not hessian.parts or bound >= least - SHARPEN.gap * abs(least):
             return whole
         if not known and least > 0 and bound <= 0 and self.K <= 6:
@@ -135,12 +135,12 @@ class Prover:
             refined = HessianBound(self.root, hessian.sign, self.rules, refine=True)
             cells = SHARPEN.cells // (1 + refined.slow_parts())
             sharper = cover(refined, least, SHARPEN._replace(cells=cells))
-            if sharper.bound is not None and float(arb(sharper.bound)) > bound:
+            if sharper.bound is not None and float(sharper.bound) > bound:
                 return sharper
         return whole
 
     def _disproof(self, lower: Cover) -> Pair | None:
-        extra = [np.array([float(arb(x)) for x in lower.worst.centre()])]
+        extra = [np.array([float(x) for x in lower.worst.centre()])]
         if len(self.seen.lowest):
             extra.insert(0, self.seen.points[np.argmin(self.seen.lowest)])
         ridges = [part for part in lower.hessian.parts if part.rule == "ridge"]
@@ -166,14 +166,14 @@ class Prover:
         values = self.seen.lowest if sign == 1 else -self.seen.highest
         i = np.argmin(np.where(inside, values, np.inf))
         along = (self.seen.down if sign == 1 else self.seen.up)[i]
-        step = [Fraction(float(x)).limit_denominator(2**20) for x in along]
+        step = [nearby(x, 2**20) for x in along]
         step[0] -= sum(step)
-        p, d = rational_point(self.seen.points[i]), tuple(map(rational, step))
+        p, d = rational_point(self.seen.points[i]), tuple(step)
         value = sign * second_derivative(self.root, [p], d) / arb(dot(d, d))
         if not value.is_finite():
             return None
         size = float(value.upper())
-        return {"p": p, "d": d, "value": sign * Fraction(size + 1e-12 * abs(size) + 1e-30)}
+        return {"p": p, "d": d, "value": sign * exactly(size + 1e-12 * abs(size) + 1e-30)}
 
 
 def node_rows(root: Node, K: int) -> list[list[Any]]:
@@ -199,8 +199,8 @@ def _claims(convex: Verdict, strict: Verdict, below: dict | None, above: dict | 
     return {
         "convex": convex,
         "strictly_convex": strict,
-        "m_tangent": None if below is None else fraction(below["bound"]),
-        "M_tangent": None if above is None else -fraction(above["bound"]),
+        "m_tangent": None if below is None else as_fraction(below["bound"]),
+        "M_tangent": None if above is None else -as_fraction(above["bound"]),
         "method": method,
     }
 
@@ -222,5 +222,5 @@ def _witness(pair: Pair | None, flat: tuple | None) -> Witness | None:
         (p, eta), value = flat, 0.0
     else:
         return None
-    eta, p = (np.array([float(arb(x)) for x in y]) for y in (eta, p))
+    eta, p = (np.array([float(x) for x in y]) for y in (eta, p))
     return Witness(eta, p, value)

@@ -22,7 +22,15 @@ from flint import arb, ctx, fmpq
 from pgeom.certificates.arithmetics import Series, values
 from pgeom.certificates.certificate import jaxpr_hash, seal, write_document
 from pgeom.certificates.disproofs import rational_point, sample
-from pgeom.certificates.expression import Cell, Node, Rational, difference, unit
+from pgeom.certificates.expression import (
+    Cell,
+    Node,
+    Rational,
+    as_fraction,
+    difference,
+    nearby,
+    unit,
+)
 from pgeom.certificates.hessians import bisect
 from pgeom.certificates.prover import node_rows
 from pgeom.certificates.reader import read
@@ -63,10 +71,10 @@ class RangeCertificate(NamedTuple):
 class _Extreme(NamedTuple):
     """sign·F ≥ bound everywhere, by a cover, and sign·F ≤ value at a point."""
 
-    bound: Fraction
+    bound: fmpq
     cover: dict[str, Any]
     point: Rational
-    value: Fraction
+    value: fmpq
 
 
 def prove_range(
@@ -92,7 +100,8 @@ def prove_range(
         low, high = (_extreme(root, K, sign, tree, gap, cells) for sign in (1, -1))
         document = _document(root, K, tree, jaxpr_hash(reading.jaxpr), low, high)
     seconds = time.perf_counter() - start
-    return RangeCertificate(K, low.bound, -high.bound, low.value, -high.value, seconds, document)
+    ends = map(as_fraction, (low.bound, -high.bound, low.value, -high.value))
+    return RangeCertificate(K, *ends, seconds, document)
 
 
 def _extreme(root: Node, K: int, sign: int, tree: Proof | None, gap: float, cells: int) -> _Extreme:
@@ -185,7 +194,7 @@ def _sum(series: Any) -> arb:
     return series[0] + series[1]
 
 
-def _outside(x: arb | float, sign: int, slack: float = ROUNDING) -> Fraction:
+def _outside(x: arb | float, sign: int, slack: float = ROUNDING) -> fmpq:
     """A rational number a little above x (sign 1) or below it."""
     value = float(x)
-    return Fraction(value + sign * slack * (1 + abs(value))).limit_denominator(10**15)
+    return nearby(value + sign * slack * (1 + abs(value)), 10**15)

@@ -38,17 +38,18 @@ CALLS = {"pjit", "jit", "closed_call", "core_call", "checkpoint", "remat", "rema
 CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # the parameter of a call that is run
 IDENTITIES = {"stop_gradient", "copy", "copy_p", "optimization_barrier"}
-# by known indices, with the number of arguments that are moved
-MOVED = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "pad": 2}
+# what moves elements, by known indices: how many of the arguments are moved, of several all
+MOVED = dict.fromkeys(("concatenate", "stack"), -1)
+MOVED |= dict.fromkeys(("dynamic_update_slice", "pad"), 2)
+MOVED |= dict.fromkeys(("broadcast_in_dim", "dynamic_slice", "expand_dims", "gather", "reshape"), 1)
+MOVED |= dict.fromkeys(("rev", "slice", "split", "squeeze", "transpose"), 1)
 # what may give integers or truth values that are not known: nothing that computes with them
-DISCRETE = {*MOVED, *TRUTH, "is_finite", "top_k", "and", "or", "not", "select_n", "rev", "slice"}
-DISCRETE |= {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose"}
-DISCRETE |= {"concatenate", "stack"}
+DISCRETE = {*MOVED, *TRUTH, "is_finite", "top_k", "and", "or", "not", "select_n"}
 # of known integers, besides what has a rule
 COMPUTED = {*RULES, *MOVED, "add", "sub", "mul", "div", "rem", "max", "min", "pow", "neg", "abs"}
-COMPUTED |= {"sign", "square", "xor", "shift_left", "shift_right_logical"}
+COMPUTED |= {"sign", "square", "xor", "shift_left", "shift_right_logical", "iota"}
 COMPUTED |= {"shift_right_arithmetic", "reduce_and", "reduce_or", "reduce_xor", "cumprod"}
-COMPUTED |= {"cummax", "cummin", "split", "argmax", "argmin", "population_count", "clz"}
+COMPUTED |= {"cummax", "cummin", "argmax", "argmin", "population_count", "clz"}
 WHOLE = (jnp.integer, jnp.bool_)
 LONGEST = 1000  # steps of a loop
 INSTEAD = "write F without it, or let pgeom.diagnose search"
@@ -196,6 +197,8 @@ class Reader:
                 raise NotImplementedError
         if name in MOVED:
             return _moved(eqn, args)
+        if name == "iota":
+            return list(map(self._constant, _bind(eqn, [])))
         if name in self.arithmetic.unary:
             return elementwise(lambda x: self.arithmetic.apply(name, x), args[0])
         if name in self.arithmetic.binary:
@@ -222,19 +225,21 @@ def _computed(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
     return [result.astype(object) for result in _bind(eqn, typed)]
 
 
-def _moved(eqn: Any, args: list[np.ndarray]) -> np.ndarray:
+def _moved(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
     """The result of an operation that moves elements: JAX moves their numbers."""
-    count = MOVED[eqn.primitive.name]
+    count = MOVED[eqn.primitive.name] % (len(args) + 1)
     elements = np.concatenate([x.reshape(-1) for x in args[:count]])
     if not all(map(is_concrete, args[count:])):
         raise NotImplementedError
     ends = np.cumsum([x.size for x in args[:count]])
     numbers = np.split(np.arange(len(elements)), ends[:-1])
     moved = [n.reshape(x.shape) for n, x in zip(numbers, args, strict=False)]
-    (places,) = _bind(eqn, [*moved, *(x.astype(np.int64) for x in args[count:])])
-    if places.size and (places.min() < 0 or places.max() >= len(elements)):
+    results = _bind(eqn, [*moved, *(x.astype(np.int64) for x in args[count:])])
+    if any(
+        places.size and not 0 <= places.min() <= places.max() < len(elements) for places in results
+    ):
         raise NotImplementedError  # beyond an end
-    return elements[places]
+    return [elements[places.reshape(-1)].reshape(places.shape) for places in results]
 
 
 def _bind(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:

@@ -6,15 +6,14 @@ in a sum become one matrix, Σ c·(a·p)(b·p) = pᵀQp on the simplex.
 
 >>> from pgeom.certificates.algebra import Graph
 >>> g = Graph(3)
->>> x = g.mono([(g.sub(g.p(0), g.const(2)), Fraction(2)), (g.p(0), Fraction(-1))])
+>>> x = g.mono([(g.sub(g.p(0), g.const(2)), fmpq(2)), (g.p(0), fmpq(-1))])
 >>> [y.op for y in rewrite(g, x).args]
 ['p', 'mono']
 """
 
 import math
-from fractions import Fraction
 
-from flint import fmpq_mat
+from flint import fmpq, fmpq_mat
 
 from pgeom.certificates.algebra import Graph
 from pgeom.certificates.expression import (
@@ -24,7 +23,6 @@ from pgeom.certificates.expression import (
     constant,
     direction,
     factors,
-    fraction,
     is_affine,
     reachable,
     terms,
@@ -106,7 +104,7 @@ def _collect_products(graph: Graph, root: Node) -> Node:
             rest = [(c, new[y]) for c, y in terms(x) if not is_bilinear(y)]
             matrix = _quadratic(graph, quadratic_form(products, graph.K))
             new[x] = graph.lin(constant(x), [(ONE, matrix), *rest])
-        elif x.op == "mono" and x.data == (Fraction(1, 2),) and not is_affine(x.args[0]):
+        elif x.op == "mono" and x.data == (fmpq(1, 2),) and not is_affine(x.args[0]):
             inner = _under_root(graph, x.args[0])
             new[x] = _root(graph, renewed(x.args[0]) if inner is None else inner)
         elif not _is_product(x):
@@ -134,8 +132,8 @@ def _root(graph: Graph, x: Node) -> Node:
     """√x, which is a multiple of |f| if x is one of f²."""
     (c, y), *more = terms(x)
     if not more and constant(x) == 0 and y.op == "mono" and y.data == (2,):
-        return graph.mul(graph.power(graph.const(c), Fraction(1, 2)), graph.absolute(y.args[0]))
-    return graph.node("mono", (x,), (Fraction(1, 2),))
+        return graph.mul(graph.power(graph.const(c), fmpq(1, 2)), graph.absolute(y.args[0]))
+    return graph.node("mono", (x,), (fmpq(1, 2),))
 
 
 def _squares(graph: Graph, Q: fmpq_mat) -> Node:
@@ -145,13 +143,13 @@ def _squares(graph: Graph, Q: fmpq_mat) -> Node:
         top = list(rows[k])
         if top[k] == 0:
             continue
-        form = [(fraction(v), graph.p(j)) for j, v in enumerate(top) if v != 0]
-        squares.append((1 / fraction(top[k]), graph.power(graph.lin(ZERO, form), 2)))
+        form = [(v, graph.p(j)) for j, v in enumerate(top) if v != 0]
+        squares.append((1 / top[k], graph.power(graph.lin(ZERO, form), 2)))
         rows = [[v - row[k] * b / top[k] for v, b in zip(row, top, strict=True)] for row in rows]
     return graph.lin(ZERO, squares)
 
 
 def _quadratic(graph: Graph, Q: fmpq_mat | None) -> Node:
     assert Q is not None
-    entries = [fraction(q) for q in Q.entries()]
+    entries = Q.entries()
     return graph.node("quadratic", [graph.p(k) for k in range(graph.K)], entries)

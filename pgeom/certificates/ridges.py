@@ -16,7 +16,6 @@ lowest bound is halved.
 import heapq
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cache
 from typing import NamedTuple
 
@@ -29,11 +28,10 @@ from pgeom.certificates.expression import (
     is_affine,
     is_constant,
     is_softplus,
-    rational,
     reachable,
 )
 
-Terms = Sequence[tuple[Fraction | int, Node]]  # c·x of a sum
+Terms = Sequence[tuple[fmpq | int, Node]]  # c·x of a sum
 START, END = fmpq(0), fmpq(1)
 TYPICAL = fmpq(2, 7)  # a point where no function of interest is flat
 POSITIVE = 1e-9  # the least second derivative there of a strictly convex function
@@ -81,7 +79,7 @@ class Ridges:
             return False
         return self._below(terms, along, TYPICAL, TYPICAL) >= POSITIVE
 
-    def is_simple(self, c: Fraction | int, x: Node) -> bool:
+    def is_simple(self, c: fmpq | int, x: Node) -> bool:
         """Whether x is y^r, log y or y·log y of an affine y > 0, max(y, 0)^r, or softplus.
 
         Constant factors do not count. Their second derivatives are monotone, that of softplus on
@@ -110,7 +108,7 @@ class Ridges:
         bound, a, b = queue[0]
         if math.isfinite(bound):
             bound -= _slack(terms) * abs(bound)
-        return Lowest(bound, float(arb((a + b) / 2)))
+        return Lowest(bound, float((a + b) / 2))
 
     def _above(self, terms: Terms, along: Direction, u: fmpq) -> float:
         """φ″(u) from above, ∞ where there is none."""
@@ -124,7 +122,7 @@ class Ridges:
         def at(*places: fmpq) -> Series:
             return Series([along.point(u) for u in places], along.step())
 
-        third = sum((rational(Fraction(c)) * at(lo, hi)(x)[3] for c, x in terms), arb(0))
+        third = sum((fmpq(c) * at(lo, hi)(x)[3] for c, x in terms), arb(0))
         if len(terms) > 1 and _has_a_sign(third):  # whose shares may cancel
             sums = [sum(self._second(c, x, at(u)) for c, x in terms) for u in (lo, hi)]
             return min(map(_round_down, sums))
@@ -135,11 +133,11 @@ class Ridges:
         places, middle, change = (
             [lo, hi],
             (lo + hi) / 2,
-            6 * rational(Fraction(c)) * at(lo, hi)(x)[3],
+            6 * fmpq(c) * at(lo, hi)(x)[3],
         )
         if is_softplus(x) and self.is_simple(c, x):  # y where y = 0 is its largest
             slope, start = along.relate(x.args[0])
-            peak = rational(-start / slope)
+            peak = -start / slope
             places += [peak] if lo < peak < hi else []
         ends = min(_lower(self._second(c, x, at(u))) for u in places)
         if self.is_simple(c, x) or _has_a_sign(change):
@@ -147,15 +145,15 @@ class Ridges:
         around = self._second(c, x, at(middle)) - abs(change) * ((hi - lo) / 2)
         return max(_lower(self._second(c, x, at(lo, hi))), _lower(around))
 
-    def _second(self, c: Fraction | int, x: Node, at: Series) -> arb:
+    def _second(self, c: fmpq | int, x: Node, at: Series) -> arb:
         """c·x″, at a point where it tends to infinity or zero its limit."""
-        c = rational(Fraction(c))
+        c = fmpq(c)
         second = 2 * c * at(x)[2]
         if not second.is_nan() or not self.is_simple(c, x) or len(at.points) > 1:
             return second
         if x.op in ("log", "xlogx"):
             return arb.pos_inf() * (c if x.op == "xlogx" else -c)
-        r = rational(x.data[0])
+        r = x.data[0]
         return arb(0) if x.op == "ramp" or r > 2 else arb.pos_inf() * c * r * (r - 1)
 
 
@@ -170,7 +168,7 @@ def _slack(terms: Terms) -> float:
     Whole powers are exact. A checker that halves intervals and takes terms one by one comes close
     to the bound of a sum, or of the closed form of a softplus, only.
     """
-    if all(x.op in ("mono", "ramp") and x.data[0] % 1 == 0 for _, x in terms):
+    if all(x.op in ("mono", "ramp") and x.data[0].denominator == 1 for _, x in terms):
         return 0.0
     return TOLERANCE if len(terms) > 1 or is_softplus(terms[0][1]) else SLACK
 

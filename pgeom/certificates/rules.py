@@ -16,7 +16,6 @@ their roots, log-sum-exp, maxima, functions of convex functions, products of pow
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from flint import fmpq, fmpq_mat
@@ -34,7 +33,7 @@ from pgeom.certificates.expression import (
     factors,
     is_affine,
     is_constant,
-    rational,
+    is_even,
     reachable,
     terms,
 )
@@ -109,7 +108,7 @@ class Rules:
 
     def _everywhere(self) -> list[Point]:
         """Vectors for all tangents."""
-        return [tuple(Fraction(int(j == k)) for j in range(self.K)) for k in range(self.K)]
+        return [tuple(fmpq(int(j == k)) for j in range(self.K)) for k in range(self.K)]
 
     def _ridge(self, summands: Terms, along: Direction) -> Proof | None:
         if not self.ridges.is_convex(summands, along):
@@ -118,7 +117,7 @@ class Rules:
         return Proof("ridge", strict=[along.w] if strict else [])
 
     def _quadratic(self, x: Node, sign: int) -> Proof | None:
-        rows = [[2 * sign * rational(q) for q in x.data[i :: self.K]] for i in range(self.K)]
+        rows = [[2 * sign * q for q in x.data[i :: self.K]] for i in range(self.K)]
         if not is_at_least(rows):
             return None
         return Proof("quadratic", strict=self._everywhere() if is_at_least(rows, DEFINITE) else [])
@@ -179,7 +178,7 @@ class Rules:
         if 0 < s != 1 and all(map(is_affine, args)) and len(args) == len(total.args):
             # Minkowski's inequality is strict unless all are proportional
             forms = [tuple(at_vertices(y, self.K)) for y in args]
-            full = fmpq_mat([[rational(v) for v in form] for form in forms]).rank() == self.K
+            full = fmpq_mat(forms).rank() == self.K
             strict = forms if full else strict
         return Proof("mean", parts, strict=strict)
 
@@ -192,7 +191,7 @@ class Rules:
         free = [part for y, part in zip(args, parts, strict=True) if not is_constant(y)]
         return free[0].strict if len(free) == 1 else []
 
-    def _product(self, sign: int, pairs, s: Fraction = ONE) -> list[int] | None:
+    def _product(self, sign: int, pairs, s: fmpq = ONE) -> list[int] | None:
         """The signs that the x need for sign·Π x^{rs} to be convex, None if none suffice.
 
         Of positive x, that is: an affine x may have any sign under an even power. Constants do not
@@ -203,7 +202,7 @@ class Rules:
         shape = up == 0 or (up == 1 and total >= 1) if sign > 0 else up == len(free) and total <= 1
         signs = [sign if r * s > 0 else -sign for _, r in pairs]
         for (x, r), needed in zip(pairs, signs, strict=True):
-            even = sign > 0 and r > 0 and r % 2 == 0 and is_affine(x)
+            even = sign > 0 and r > 0 and is_even(r) and is_affine(x)
             plain = s == 1 and free == [1] and not is_constant(x)
             if not (shape and (even or plain or is_positive(x, self.K, concave=needed < 0))):
                 return None
@@ -234,7 +233,7 @@ def span_tangents(vectors: Sequence[Point], K: int) -> bool:
     """Whether v·d = 0 for all of them and Σd = 0 only for d = 0."""
     if len(vectors) < K - 1:
         return False
-    rows = [[fmpq(1)] * K, *([rational(x) for x in v] for v in vectors)]
+    rows = [[fmpq(1)] * K, *vectors]
     return fmpq_mat(rows).rank() == K
 
 

@@ -5,6 +5,7 @@ candidate counts only if it is confirmed in ball arithmetic. Along a flat segmen
 derivative is zero exactly, because every term of it is.
 """
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -50,7 +51,7 @@ def divergence(root: Node, eta: Rational, p: Rational) -> arb:
     return end[0] - start[0] - start[1]
 
 
-def negative_pair(root: Node, K: int, extra: list[np.ndarray]) -> Pair | None:
+def negative_pair(root: Node, K: int, extra: list) -> Pair | None:
     """A pair with D_F(η, p) < 0, if one is found; `extra` are points to try first."""
     for eta, p in _candidates(root, K, extra):
         try:
@@ -78,9 +79,9 @@ def rational_point(x: np.ndarray) -> Rational:
 Candidates = Iterator[tuple[np.ndarray, np.ndarray]]
 
 
-def _candidates(root: Node, K: int, extra: list[np.ndarray]) -> Candidates:
+def _candidates(root: Node, K: int, extra: list) -> Candidates:
     """Pairs (η, p) for which float64 says D < 0: where the curvature is negative, then any."""
-    points = np.concatenate([*(np.atleast_2d(x) for x in extra), sample(K), _peaks(root, K)])
+    points = np.concatenate([np.array(extra, float), sample(K), _peaks(root, K)])
     points = points[(points > 0).all(axis=1)]
     if K > MANY:
         points = points[: 4 * affordable(root, K)]
@@ -97,8 +98,7 @@ def _candidates(root: Node, K: int, extra: list[np.ndarray]) -> Candidates:
     rng = np.random.default_rng(0)
     points = points[rng.permutation(len(points))[:400]]
     others = points[rng.permutation(len(points))]
-    for share in (1.0, 0.1, 0.01):
-        yield from _lowest(root, (1 - share) * points + share * others, points)
+    yield from _lowest(root, others, points)
 
 
 def _lowest(root: Node, eta: np.ndarray, points: np.ndarray) -> Candidates:
@@ -141,54 +141,26 @@ def sample(K: int) -> np.ndarray:
     return np.concatenate([np.full((1, K), 1 / K), *spread, *edges, pairs])
 
 
-def points_along(along: Direction, u: float) -> list[np.ndarray]:
-    """Points with this u = w·p: towards a vertex from the centre, and between two vertices."""
-    w = np.array([float(x) for x in along.w])
-    K = len(w)
-    low, high = np.eye(K)[w.argmin()], np.eye(K)[w.argmax()]
-    centre = np.full(K, 1 / K)
-    end = high if u > w @ centre else low
-    share = (u - w @ centre) / (w @ end - w @ centre)
-    between = (1 - u) * low + u * high
-    mix = 0.98 * between + 0.02 * centre
-    shift = (u - w @ mix) * (high - low)
-    return [(1 - share) * centre + share * end, mix + shift]
+def inside(along: Direction, u: fmpq) -> Rational:
+    """A point with w·p = u close to an edge of the simplex."""
+    K, share = len(along.w), fmpq(1, 50)
+    between = along.point((u - share * sum(along.w) / K) / (1 - share))
+    return tuple((1 - share) * x + share / K for x in between)
 
 
 def _peaks(root: Node, K: int) -> np.ndarray:
-    """Points where a node is extreme, and around them: a narrow dent is where something peaks."""
-    points = sample(K)[:200]
-    found = [np.full(K, 1 / K)]
+    """Points around where a node is extreme, by random ascent: narrow dents are where some peak."""
+    rng, found = np.random.default_rng(1), []
     nodes = [x for x in reachable(root) if not is_affine(x) and x.op not in ("lin", "max")]
-    for x in nodes[-RECENT:]:
-        for sign in (1, -1):
-            found += _climb(x, sign, points)
-    rng = np.random.default_rng(1)
-    around = [p + s * rng.normal(size=(6, K)) for p in found for s in (1e-3, 1e-2, 0.05)]
-    near = np.abs(np.concatenate([np.array(found), *around]))
-    return near / near.sum(axis=1, keepdims=True)
-
-
-def _climb(x: Node, sign: int, points: np.ndarray) -> list[np.ndarray]:
-    """Multiplicative ascent of one node from the best of the points."""
-    start = sign * values(x, points)
-    if not np.isfinite(start).any():
-        return []
-    p, best = points[np.nanargmax(start)], float(np.nanmax(start))
-    rate = 1.0
-    for _ in range(25):
-        slope = gradients(x, p[None])[0]
-        if not np.isfinite(slope).all() or not np.any(slope):
-            break
-        slope = sign * (slope - slope @ p) / np.abs(slope).max()
-        q = p * np.exp(rate * slope)
-        q = q / q.sum()
-        value = sign * values(x, q[None])[0]
-        if value > best:
-            p, best, rate = q, value, 2 * rate
-        else:
-            rate /= 4
-    return [p]
+    for x, sign in itertools.product(nodes[-RECENT:], (1, -1)):
+        p = np.full((1, K), 1 / K)
+        for width in 0.5 ** np.arange(1, 14):
+            cloud = np.abs(p + width * rng.normal(size=(50, K)))
+            cloud = np.concatenate([p, cloud / cloud.sum(axis=1, keepdims=True)])
+            heights = sign * values(x, cloud)
+            p = cloud[[np.argmax(np.where(np.isfinite(heights), heights, -np.inf))]]
+            found.append(cloud[:2])
+    return np.concatenate(found or [np.empty((0, K))])
 
 
 def flat_segment(root: Node, K: int) -> tuple[Rational, Rational] | None:

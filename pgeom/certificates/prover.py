@@ -19,8 +19,8 @@ from pgeom.certificates.disproofs import (
     MANY,
     Pair,
     flat_segment,
+    inside,
     negative_pair,
-    points_along,
     rational_point,
     sample,
 )
@@ -140,14 +140,13 @@ class Prover:
         return whole
 
     def _disproof(self, lower: Cover) -> Pair | None:
-        extra = [np.array([float(x) for x in lower.worst.centre()])]
+        extra = [lower.worst.centre()]
         if len(self.seen.lowest):
             extra.insert(0, self.seen.points[np.argmin(self.seen.lowest)])
-        ridges = [part for part in lower.hessian.parts if part.rule == "ridge"]
-        for part in ridges[:MANY]:
-            lowest = self.rules.ridges.lowest(part.chosen, part.data)
-            if lowest.bound < 0:
-                extra += points_along(part.data, lowest.place)
+        for part in lower.hessian.parts[:MANY]:
+            if part.rule == "ridge":
+                lowest = self.rules.ridges.lowest(part.chosen, part.data)
+                extra.append(inside(part.data, lowest.place))
         return negative_pair(self.root, self.K, extra)
 
     def _is_strict(self, tree: Proof | None, lower: Cover) -> bool:

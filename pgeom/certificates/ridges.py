@@ -47,7 +47,7 @@ class Lowest(NamedTuple):
     """A lower bound on φ″, and a place close to where φ″ is lowest."""
 
     bound: float
-    place: float
+    place: fmpq
 
 
 class Ridges:
@@ -108,7 +108,7 @@ class Ridges:
         bound, a, b = queue[0]
         if math.isfinite(bound):
             bound -= _slack(terms) * abs(bound)
-        return Lowest(bound, float((a + b) / 2))
+        return Lowest(bound, (a + b) / 2)
 
     def _above(self, terms: Terms, along: Direction, u: fmpq) -> float:
         """φ″(u) from above, ∞ where there is none."""

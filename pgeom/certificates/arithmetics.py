@@ -54,7 +54,7 @@ class Evaluator:
     function: Any
 
     def __init__(self):
-        self._known: dict[Node, Any] = {}
+        self.known: dict[Node, Any] = {}
 
     def shift(self, args: list) -> Any:
         """A number that log Σ exp subtracts from its arguments and adds to the result."""
@@ -66,16 +66,16 @@ class Evaluator:
         return sum((y * z * self.constant(q) for (y, z), q in pairs if q), self.zero)
 
     def __call__(self, root: Node) -> Any:
-        if root not in self._known:
+        if root not in self.known:
             for x in reachable(root):
-                if x not in self._known:
-                    self._known[x] = self._evaluate(x)
-        return self._known[root]
+                if x not in self.known:
+                    self.known[x] = self._evaluate(x)
+        return self.known[root]
 
     def _evaluate(self, x):
         if is_affine(x):
             return self.affine(x)
-        args = [self._known[y] for y in x.args]
+        args = [self.known[y] for y in x.args]
         if x.op == "lin":
             products = map(mul, args, map(self.constant, x.data[1:]))
             return sum(products, self.constant(x.data[0]))

@@ -20,6 +20,7 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 
 from pgeom.certificates.algebra import Graph
+from pgeom.certificates.arithmetics import Intervals, Undefined
 from pgeom.certificates.expression import (
     ONE,
     ZERO,
@@ -28,9 +29,7 @@ from pgeom.certificates.expression import (
     coefficient,
     constant,
     exactly,
-    factors,
     is_affine,
-    is_constant,
     is_rational,
     nearby,
     terms,
@@ -90,25 +89,16 @@ def lift(f: Callable[..., Any], *args: Any) -> Any:
     return Split(inside, face, other)
 
 
-def limit(g: Graph, x: Node, face: Node) -> Node | None:
-    """The value on the face, where x is continuous and known there; else None."""
-    if x is face:
-        return g.const(0)
-    if is_constant(x):
-        return x
-    if is_affine(x):
-        return None  # it may vary along the face
-    args = [limit(g, y, face) for y in x.args]
-    if any(y is None for y in args):
+def value_on_face(x: Node, face: Node, K: int) -> fmpq | None:
+    """The value where the face is zero, if it is one number and everything in x is finite there."""
+    ranges = Intervals(K)
+    ranges.known[face] = Intervals.zero
+    try:
+        value = ranges(x)
+    except Undefined:
         return None
-    known = [y for y in args if y is not None]
-    if x.op == "lin":
-        return g.lin(x.data[0], zip(x.data[1:], known, strict=True))
-    if x.op == "mono" and all(r > 0 for _, r in factors(x)):
-        return g.const(0) if g.const(0) in known else g.mono(zip(known, x.data, strict=True))
-    if x.op == "xlogx" and is_rational(known[0]) and known[0].data[0] in (0, 1):
-        return g.const(0)
-    return None
+    one_number = value.lo == value.hi and all(part.finite for part in ranges.known.values())
+    return value.lo.fmpq() if one_number else None
 
 
 class Arithmetic:
@@ -117,30 +107,26 @@ class Arithmetic:
     def __init__(self, graph: Graph, ranges: Ranges):
         self.g, self.ranges = graph, ranges
         g = graph
-        self.unary: dict[str, Callable[[Node], Any]] = {
+        one = g.const(1)
+        self.operations: dict[str, Callable[..., Any]] = {
             "neg": lambda x: g.scale(-1, x),
             "exp": g.exp,
             "exp2": lambda x: g.exp(g.mul(g.log(g.const(2)), x)),
-            "expm1": lambda x: g.lin(-ONE, [(ONE, g.exp(x))]),
+            "expm1": lambda x: g.sub(g.exp(x), one),
             "log": self._log,
             "log2": self._log2,
-            "log1p": lambda x: self._log(g.lin(ONE, [(ONE, x)]), "log1p"),
+            "log1p": lambda x: self._log(g.add(one, x), "log1p"),
             "sqrt": lambda x: self.power(x, HALF, "sqrt"),
             "rsqrt": lambda x: self.power(x, -HALF, "rsqrt"),
-            "cbrt": self._cube_root,
+            "cbrt": lambda x: self.power(x, ONE / 3, "cbrt"),
             "square": lambda x: g.power(x, 2),
             "abs": g.absolute,
-            "logistic": lambda x: g.power(g.lin(ONE, [(ONE, g.exp(g.scale(-1, x)))]), -1),
-            "tanh": lambda x: g.lin(
-                ONE, [(-2 * ONE, g.power(g.lin(ONE, [(ONE, g.exp(g.scale(2, x)))]), -1))]
-            ),
-            **{name: self._function(name) for name in ("sin", "cos", "tan", "atan", "erf")},
-            "erfc": lambda x: g.lin(ONE, [(-ONE, self._function("erf")(x))]),
-            "sinh": lambda x: self._hyperbolic(x, -HALF),
-            "cosh": lambda x: self._hyperbolic(x, HALF),
+            "logistic": lambda x: g.power(g.add(one, g.exp(g.scale(-1, x))), -1),
+            "tanh": lambda x: g.sub(one, g.scale(2, g.power(g.add(one, g.exp(g.scale(2, x))), -1))),
+            "sinh": lambda x: g.scale(HALF, g.sub(g.exp(x), g.exp(g.scale(-1, x)))),
+            "cosh": lambda x: g.scale(HALF, g.add(g.exp(x), g.exp(g.scale(-1, x)))),
+            "erfc": lambda x: g.sub(one, g.node("erf", (x,))),
             "sign": self._sign,
-        }
-        self.binary: dict[str, Callable[[Node, Node], Any]] = {
             "add": g.add,
             "add_any": g.add,
             "sub": g.sub,
@@ -150,50 +136,32 @@ class Arithmetic:
             "min": lambda x, y: g.scale(-1, g.maximum(g.scale(-1, x), g.scale(-1, y))),
             "pow": self._power,
         }
-
-    def _function(self, name: str) -> Callable[[Node], Node]:
-        return lambda x: self.g.node(name, (x,))
+        for name in ("sin", "cos", "tan", "atan", "erf"):
+            self.operations[name] = lambda x, name=name: g.node(name, (x,))
 
     def on_reals(self, f: Callable[..., Any], *args: Any) -> Any:
         """f of elements of arrays of floats."""
         return lift(f, *(real(x, self.g) for x in args))
 
-    def apply(self, name: str, x: Any) -> Any:
-        """An operation on one element."""
-        return self.on_reals(lambda y: self._apply(name, y), x)
+    def apply(self, name: str, *args: Any) -> Any:
+        """An operation on elements."""
 
-    def combine(self, name: str, x: Any, y: Any) -> Any:
-        """An operation on two elements."""
-        return self.on_reals(lambda a, b: self._combine(name, a, b), x, y)
+        def one(*xs: Any) -> Any:
+            infinite = any(isinstance(x, float) for x in xs)
+            return of_infinity(name, *xs) if infinite else self.operations[name](*xs)
+
+        return self.on_reals(one, *args)
 
     def clamp(self, low: Any, x: Any, high: Any) -> Any:
         """x, or the bound that it is beyond."""
-        return self.combine("min", self.combine("max", x, low), high)
+        return self.apply("min", self.apply("max", x, low), high)
 
     def polynomial(self, x: Any, *coefficients: Any) -> Any:
         """The polynomial of such coefficients, the constant one first."""
         total, *others = reversed(coefficients)
         for c in others:
-            total = self.combine("add", self.combine("mul", total, x), c)
+            total = self.apply("add", self.apply("mul", total, x), c)
         return total
-
-    def _apply(self, name: str, x: Any) -> Any:
-        if not isinstance(x, float):
-            return self.unary[name](x)
-        if name == "exp" and x < 0:
-            return self.g.const(0)
-        return {"neg": -x, "exp": x, "abs": math.inf}.get(name, _infinite(name))
-
-    def _combine(self, name: str, x: Any, y: Any) -> Any:
-        if not isinstance(x, float) and not isinstance(y, float):
-            return self.binary[name](x, y)
-        if name in ("max", "min"):  # of infinite numbers, and at most one that is finite
-            weakest = -math.inf if name == "max" else math.inf
-            others = [z for z in (x, y) if z != weakest]
-            return -weakest if -weakest in others else [*others, weakest][0]
-        a, b = (z if isinstance(z, float) else 0.0 for z in (x, y))
-        value = {"add": a + b, "add_any": a + b, "sub": a - b}.get(name, math.nan)
-        return value if math.isinf(value) else _infinite(name)
 
     def _quotient(self, x: Node, y: Node) -> Any:
         if is_rational(y) and y.data[0] == 0:
@@ -213,14 +181,11 @@ class Arithmetic:
         return self.g.log(x) if self._is_defined(x, -HALF) else outside(name)
 
     def _log2(self, x: Node) -> Any:
-        log, unit = self._log(x), self.g.power(self.g.log(self.g.const(2)), -1)
-        # −∞ is that in every unit
-        return log if isinstance(log, float) else lift(lambda y: self.g.mul(unit, y), log)
+        unit = self.g.power(self.g.log(self.g.const(2)), -1)
+        return lift(lambda y: self.g.mul(unit, y), self._log(x, "log2"))
 
     def power(self, x: Node, r: fmpq, name: str) -> Any:
         """x^r, where that is a real number wherever all p_k are positive."""
-        if isinstance(x, float):
-            return _infinite(name)
         return self.g.power(x, r) if self._is_defined(x, r) else outside(name)
 
     def _is_defined(self, x: Node, r: fmpq) -> bool:
@@ -234,15 +199,6 @@ class Arithmetic:
         if isinstance(x, float) or self.ranges.range(x).finite:
             return not isinstance(x, float)
         return Unreadable("`is_finite` of a number that may be infinite")
-
-    def _cube_root(self, x: Node) -> Any:
-        if self.g.sign(x) not in (0, 1):
-            return Unreadable("`cbrt` of a number that may be negative")
-        return self.g.power(x, fmpq(1, 3))
-
-    def _hyperbolic(self, x: Node, sign: fmpq) -> Node:
-        g = self.g
-        return g.lin(ZERO, [(HALF, g.exp(x)), (sign, g.exp(g.scale(-1, x)))])
 
     def _sign(self, x: Node) -> Any:
         range_ = self.ranges.range(x)
@@ -293,7 +249,8 @@ class Arithmetic:
         other = on_face(yes if condition.other else no)
         if isinstance(inside, Split) or isinstance(other, Split):
             return Unreadable("`where` on several faces of the simplex at once")
-        if isinstance(inside, Node) and limit(self.g, inside, face) is other:
+        both = isinstance(inside, Node) and isinstance(other, Node) and is_rational(other)
+        if both and value_on_face(inside, face, self.g.K) == other.data[0]:
             return inside
         return Split(inside, face, other)
 
@@ -330,7 +287,7 @@ class Arithmetic:
         g = self.g
         form, Q = quadratic_form(d, g.K), quadratic_form(x, g.K)
         if is_affine(d) and form is not None and Q is not None:
-            values = [v for v in at_vertices(d, g.K)]
+            values = at_vertices(d, g.K)
             columns = [form.entries(), [v * w for v in values for w in values], Q.entries()]
         else:
             square = g.const(0)
@@ -338,16 +295,25 @@ class Arithmetic:
                 ((c, y),), e = terms(d), constant(d)
                 square = g.lin(e**2, [(2 * e * c, y), (c**2, g.power(y, 2))])
             parts = {y for z in (x, d, square) for _, y in terms(z)}
-            rows = [[constant(z), *(coefficient(z, y) for y in parts)] for z in (d, square, x)]
-            columns = [[c for c in row] for row in rows]
+            columns = [[constant(z), *(coefficient(z, y) for y in parts)] for z in (d, square, x)]
         table, rank = fmpq_mat([*zip(*columns, strict=True)]).rref()
         if rank > 2 or table[rank - 1, rank - 1] != 1:
             return None
         return table[0, 2], table[1, 2] if rank == 2 else ZERO
 
 
-def _infinite(name: str) -> Unreadable:
-    return Unreadable(f"`{name}` of an infinite constant")
+def of_infinity(name: str, *xs: Any) -> Any:
+    """An operation on infinite numbers, and on others of which it matters that they are finite."""
+    if name in ("max", "min"):
+        weakest = -math.inf if name == "max" else math.inf
+        others = [x for x in xs if x != weakest]
+        return -weakest if -weakest in others else [*others, weakest][0]
+    a, *b = (x if isinstance(x, float) else 0.0 for x in xs)
+    if name == "exp" and a < 0:
+        return 0
+    values = {"neg": -a, "exp": a, "abs": math.inf, "add": sum(b, a), "sub": a - sum(b)}
+    value = values.get(name, math.nan)
+    return value if math.isinf(value) else Unreadable(f"`{name}` of an infinite constant")
 
 
 def outside(name: str) -> Unreadable:
@@ -491,7 +457,7 @@ def fold(do: Arithmetic, name: str, elements: list) -> Any:
         return of_none[name]
     result = elements[0]
     for x in elements[1:]:
-        result = do.combine(name, result, x)
+        result = do.apply(name, result, x)
     return result
 
 
@@ -499,7 +465,7 @@ def _cumulative_sum(do, args, params, aval):
     step = -1 if params["reverse"] else 1
 
     def sums(row: list) -> list:
-        return [*accumulate(row[::step], lambda x, y: do.combine("add", x, y))][::step]
+        return [*accumulate(row[::step], lambda x, y: do.apply("add", x, y))][::step]
 
     axis = params["axis"]
     return _along(sums, args[0], axis, args[0].shape[axis])
@@ -527,7 +493,7 @@ def _inner(do: Arithmetic, x: np.ndarray, y: np.ndarray) -> Any:
         if constant and all(isinstance(z, Node) for z in b):
             pairs = zip(a, b, strict=True)
             return do.g.lin(fmpq(0), [(c.data[0], z) for c, z in pairs])
-    products = [do.combine("mul", a, b) for a, b in zip(x, y, strict=True)]
+    products = [do.apply("mul", a, b) for a, b in zip(x, y, strict=True)]
     return fold(do, "add", products)
 
 
@@ -545,8 +511,8 @@ def _select(do, args, params, aval):
 
 
 def _integer_power(do, args, params, aval):
-    r = fmpq(params["y"])
-    return elementwise(lambda x: do.on_reals(lambda y: do.power(y, r, "integer_pow"), x), args[0])
+    exponent = do.g.const(params["y"])
+    return elementwise(lambda x: do.apply("pow", x, exponent), args[0])
 
 
 def _logical(f: Callable[..., Any]) -> Rule:

@@ -10,6 +10,7 @@ computed by JAX in their own types. An operation without a translation is named 
 'lin'
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -199,10 +200,8 @@ class Reader:
             return _moved(eqn, args)
         if name == "iota":
             return list(map(self._constant, _bind(eqn, [])))
-        if name in self.arithmetic.unary:
-            return elementwise(lambda x: self.arithmetic.apply(name, x), args[0])
-        if name in self.arithmetic.binary:
-            return elementwise(lambda x, y: self.arithmetic.combine(name, x, y), *args)
+        if name in self.arithmetic.operations:
+            return elementwise(partial(self.arithmetic.apply, name), *args)
         return RULES[name](self.arithmetic, args, eqn.params, aval)
 
 

@@ -18,9 +18,9 @@ to guess what may be proved; nothing is proved by them.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import mul
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import arb, arb_series, ctx, fmpq
@@ -30,6 +30,7 @@ from pgeom.certificates.expression import (
     Rational,
     affine,
     are_opposite,
+    at_vertices,
     extremes,
     is_affine,
     is_even,
@@ -47,11 +48,6 @@ class Evaluator:
     """
 
     zero: Any
-    constant: Any
-    affine: Any
-    power: Any
-    maximum: Any
-    function: Any
 
     def __init__(self):
         self.known: dict[Node, Any] = {}
@@ -227,9 +223,9 @@ class Series(Evaluator):
         return value
 
     def affine(self, x: Node) -> arb_series:
-        constant, slopes = _form(x)
-        ends = [sum((c * p[k] for k, c in slopes), constant) for p in self.points]
-        slope = sum((c * self.d[k] for k, c in slopes), fmpq(0))
+        constant, slopes = affine(x)
+        ends = [sum((c * p[k] for k, c in slopes.items()), constant) for p in self.points]
+        slope = sum((c * self.d[k] for k, c in slopes.items()), fmpq(0))
         return arb_series([arb(min(ends)).union(arb(max(ends))), arb(slope)])
 
     def power(self, x: arb_series, r: fmpq) -> arb_series:
@@ -272,14 +268,8 @@ def is_positive(x: Node, K: int, concave: bool = False) -> bool:
     return all(Series(hull, (fmpq(0),) * K)(x)[0] > 0 for hull in hulls)
 
 
-@lru_cache(maxsize=10_000)
-def _form(x: Node) -> tuple[fmpq, list[tuple[int, fmpq]]]:
-    """The constant and the coefficients of an affine node that are not zero."""
-    constant, slopes = affine(x)
-    return constant, [(k, c) for k, c in slopes.items()]
-
-
-# Derivatives in float64, at N points along D directions.
+# Derivatives in float64, at N points along D directions. By hand because XLA takes longer to compile
+# the Hessian of one F (.3 to .5 s) than the whole of a proof takes.
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -299,31 +289,13 @@ class Taylor:
 
     def __mul__(self, other: "Taylor") -> "Taylor":
         slope = self.value * other.slope + other.value * self.slope
-        curvature = (
-            self.value * other.curvature
-            + other.value * self.curvature
-            + 2 * self.slope * other.slope
-        )
-        return Taylor(self.value * other.value, slope, curvature)
+        curvature = self.value * other.curvature + other.value * self.curvature
+        return Taylor(self.value * other.value, slope, curvature + 2 * self.slope * other.slope)
 
     def then(self, value: Any, first: Any, second: Any) -> "Taylor":
         """f(x) of f, f′ and f″ at x; f″ may be infinite where x does not change."""
         curved = np.where(self.slope == 0, 0.0, second * self.slope**2)
         return Taylor(value, first * self.slope, first * self.curvature + curved)
-
-
-def _float_xlogx(x):
-    return np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0)), x * 0), 1 + np.log(x), 1 / x
-
-
-def _float_tan(x):
-    value = np.tan(x)
-    return value, 1 + value**2, 2 * value * (1 + value**2)
-
-
-def _float_erf(x):
-    slope = 2 / math.sqrt(math.pi) * np.exp(-(x**2))
-    return np.vectorize(math.erf)(x), slope, -2 * x * slope
 
 
 class Floats(Evaluator):
@@ -333,16 +305,6 @@ class Floats(Evaluator):
     """
 
     zero = Taylor(0.0)
-    functions: ClassVar = {  # f, f′ and f″
-        "exp": lambda x: (np.exp(x),) * 3,
-        "log": lambda x: (np.log(x), 1 / x, -1 / x**2),
-        "xlogx": _float_xlogx,
-        "sin": lambda x: (np.sin(x), np.cos(x), -np.sin(x)),
-        "cos": lambda x: (np.cos(x), -np.sin(x), -np.cos(x)),
-        "tan": _float_tan,
-        "atan": lambda x: (np.arctan(x), 1 / (1 + x**2), -2 * x / (1 + x**2) ** 2),
-        "erf": _float_erf,
-    }
 
     def __init__(self, points: np.ndarray, directions: np.ndarray | None = None):
         super().__init__()
@@ -357,9 +319,8 @@ class Floats(Evaluator):
         return Taylor(float(value))
 
     def affine(self, x: Node) -> Taylor:
-        constant, slopes = affine(x)
-        w = np.array([float(slopes.get(k, 0)) for k in range(self.points.shape[1])])
-        return Taylor(float(constant) + (self.points @ w)[:, None], (self.directions @ w)[None])
+        w = np.array(at_vertices(x, self.points.shape[1]), float)
+        return Taylor((self.points @ w)[:, None], (self.directions @ w)[None])
 
     def power(self, x: Taylor, r: fmpq) -> Taylor:
         e = float(r)
@@ -369,26 +330,40 @@ class Floats(Evaluator):
         return x.then(x.value**e, e * x.value ** (e - 1), second)
 
     def maximum(self, args: list[Taylor]) -> Taylor:
-        return reduce(_larger, args)
+        x, *others = args
+        for y in others:
+            less = x.value < y.value
+            x = Taylor(*(np.where(less, getattr(y, k), getattr(x, k)) for k in Taylor.__slots__))
+        return x
 
     def function(self, op: str, x: Taylor) -> Taylor:
-        return x.then(*self.functions[op](x.value))
+        v = x.value
+        if op == "exp":
+            return x.then(np.exp(v), np.exp(v), np.exp(v))
+        if op == "log":
+            return x.then(np.log(v), 1 / v, -1 / v**2)
+        if op == "xlogx":
+            return x.then(np.where(v > 0, v * np.log(v), 0 * v), 1 + np.log(v), 1 / v)
+        if op == "sin":
+            return x.then(np.sin(v), np.cos(v), -np.sin(v))
+        if op == "cos":
+            return x.then(np.cos(v), -np.sin(v), -np.cos(v))
+        if op == "tan":
+            return self.function("sin", x) * self.power(self.function("cos", x), fmpq(-1))
+        if op == "atan":
+            return x.then(np.arctan(v), 1 / (1 + v**2), -2 * v / (1 + v**2) ** 2)
+        slope = 2 / math.sqrt(math.pi) * np.exp(-(v**2))
+        return x.then(np.vectorize(math.erf)(v), slope, -2 * v * slope)
 
     def shift(self, args: list[Taylor]) -> Taylor:
         return Taylor(reduce(np.maximum, (x.value for x in args)))
 
     def quadratic(self, x: Node, args: list[Taylor]) -> Taylor:
         K = self.points.shape[1]
-        Q = np.array([float(q) for q in x.data]).reshape(K, K)
+        Q = np.array(x.data, float).reshape(K, K)
         Qp, Qd = self.points @ Q, self.directions @ Q
         value = np.sum(Qp * self.points, axis=1)[:, None]
         return Taylor(value, 2 * Qp @ self.directions.T, 2 * np.sum(Qd * self.directions, axis=1))
-
-
-def _larger(x: Taylor, y: Taylor) -> Taylor:
-    least = x.value < y.value
-    parts = ((x.value, y.value), (x.slope, y.slope), (x.curvature, y.curvature))
-    return Taylor(*(np.where(least, b, a) for a, b in parts))
 
 
 def values(root: Node, points: np.ndarray) -> np.ndarray:
@@ -441,4 +416,4 @@ def spectra(root: Node, points: np.ndarray) -> Spectra:
         values, vectors = np.linalg.eigh(H[fine])
         down, up = vectors[:, :, 0] @ basis, vectors[:, :, -1] @ basis
         rows.append((some[fine], values[:, 0], values[:, -1], down, up))
-    return Spectra(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+    return Spectra(*map(np.concatenate, zip(*rows, strict=True)))

@@ -14,7 +14,7 @@ from pgeom.certificates.arithmetics import (
     second_derivative,
     spectra,
 )
-from pgeom.certificates.certificate import Certificate, Verdict, jaxpr_hash, seal
+from pgeom.certificates.certificate import Certificate, jaxpr_hash, seal
 from pgeom.certificates.disproofs import (
     MANY,
     Pair,
@@ -36,7 +36,6 @@ from pgeom.certificates.expression import (
 )
 from pgeom.certificates.hessians import Budget, Cover, HessianBound, cover
 from pgeom.certificates.reader import Reading, Unsupported, read
-from pgeom.certificates.rewriting import rewrite
 from pgeom.certificates.rules import Proof, span_tangents
 from pgeom.diagnosis.search import Witness
 from pgeom.types import Generator
@@ -53,14 +52,9 @@ def prove(F: Generator, K: int) -> Certificate:
     with ctx.workprec(PRECISION):
         try:
             reading = read(F, K)
-            reading = reading._replace(root=rewrite(reading.graph, reading.root))
-            for x in reachable(reading.root):
-                reading.ranges.require_domain(x)
         except (Unsupported, Undefined) as error:
-            claims = _claims("unknown", "unknown", None, None)
-            empty = {"nodes": [], "evidence": {}, "attained": {}, "segment": None}
-            document = {"K": K, **claims, **empty}
-            return _certificate(claims, document, start, None, str(error))
+            empty = {"nodes": [], "segment": None, "attained": {}}
+            return _certificate(K, start, "unknown", "unknown", None, None, None, str(error), empty)
         return Prover(reading).certificate(start)
 
 
@@ -68,7 +62,7 @@ class Prover:
     """One expression, and what is known of it so far."""
 
     def __init__(self, reading: Reading):
-        self.root, self.rules, self.jaxpr = reading.root, reading.ranges.rules, reading.jaxpr
+        self.root, self.rules, self.jaxpr = reading
         self.K = self.rules.K
         points = sample(self.K)
         if self.K > MANY:
@@ -80,38 +74,33 @@ class Prover:
     def certificate(self, start: float) -> Certificate:
         tree = self.rules.prove(self.root, 1)
         lower, upper = self._whole(1), self._whole(-1)
-        pair, flat = None, None
-        if tree is None and not lower.convex:
-            pair = self._disproof(lower)
+        pair = self._disproof(lower) if tree is None and not lower.convex else None
         if pair is None:
             lower, upper = self._refined(lower, tree is not None), self._refined(upper, True)
-        evidence = lower.document()
+        below, above = lower.document(), upper.document()
         if tree is not None and (lower.bound is None or lower.bound <= 0):
-            evidence = {"bound": fmpq(0), "proof": tree.document(), "cover": {}}
-        convex: Verdict = "proved" if tree is not None or lower.convex else "unknown"
-        strict: Verdict = "proved" if self._is_strict(tree, lower) else "unknown"
+            below = {"bound": fmpq(0), "proof": tree.document(), "cover": {}}
+        flat, reason = None, ""
         if pair is not None:
-            convex, strict, evidence = "disproved", "disproved", None
-        elif strict == "unknown":
-            flat = flat_segment(self.root, self.K)
-            strict = "unknown" if flat is None else "disproved"
-        above = upper.document()
-        claims = _claims(convex, strict, evidence, above)
-        document = {
-            "K": self.K,
-            "jaxpr": jaxpr_hash(self.jaxpr),
-            "nodes": node_rows(self.root, self.K),
-            **claims,
-            "evidence": {"m_tangent": evidence, "M_tangent": above},
-            "segment": flat if pair is None else (pair.p, pair.eta),
-            "attained": {"m_tangent": self._attained(1), "M_tangent": self._attained(-1)},
-        }
-        reason = ""
+            convex = strict = "disproved"
+            below = None
+        else:
+            convex = "proved" if tree is not None or lower.convex else "unknown"
+            strict = "proved" if self._is_strict(tree, lower) else "unknown"
+        if strict == "unknown" and (flat := flat_segment(self.root, self.K)) is not None:
+            strict = "disproved"
         if convex == "unknown":
             reason = "no rule applies, and neither a proof nor a counterexample was found"
         elif strict == "unknown":
             reason = "convex, but neither strictness nor a flat segment was found"
-        return _certificate(claims, document, start, _witness(pair, flat), reason)
+        rest = {
+            "jaxpr": jaxpr_hash(self.jaxpr),
+            "nodes": node_rows(self.root, self.K),
+            "segment": flat if pair is None else (pair.p, pair.eta),
+            "attained": {"m_tangent": self._attained(1), "M_tangent": self._attained(-1)},
+        }
+        witness = _witness(pair, flat)
+        return _certificate(self.K, start, convex, strict, below, above, witness, reason, rest)
 
     def _whole(self, sign: int) -> Cover:
         """What one matrix for the whole simplex proves."""
@@ -159,13 +148,12 @@ class Prover:
 
         The curvature of F is at most that for sign 1, and at least that for sign −1.
         """
-        inside = self.seen.points.min(axis=1) > 2.0**-30
-        if not inside.any():
-            return None
         values = self.seen.lowest if sign == 1 else -self.seen.highest
-        i = np.argmin(np.where(inside, values, np.inf))
-        along = (self.seen.down if sign == 1 else self.seen.up)[i]
-        step = [nearby(x, 2**20) for x in along]
+        values = np.where(self.seen.points.min(axis=1) > 2.0**-30, values, np.inf)
+        if not np.isfinite(values).any():
+            return None
+        i = np.argmin(values)
+        step = [nearby(x, 2**20) for x in (self.seen.down if sign == 1 else self.seen.up)[i]]
         step[0] -= sum(step)
         p, d = rational_point(self.seen.points[i]), tuple(step)
         value = sign * second_derivative(self.root, [p], d) / arb(dot(d, d))
@@ -189,37 +177,29 @@ def node_rows(root: Node, K: int) -> list[list[Any]]:
     ]
 
 
-def _claims(convex: Verdict, strict: Verdict, below: dict | None, above: dict | None) -> dict:
+def _certificate(K, start, convex, strict, below, above, witness, reason, rest) -> Certificate:
+    """The certificate of these verdicts, of the evidence for bounds, and of what else it holds."""
     method = "disproof" if convex == "disproved" else "none"
     if convex == "proved" and below is not None:
         method = "structured Hessian" if below["bound"] else "rules"
         if "halves" in below["cover"]:
             method = "bisection"
-    return {
+    claims = {
+        "K": K,
         "convex": convex,
         "strictly_convex": strict,
         "m_tangent": None if below is None else as_fraction(below["bound"]),
         "M_tangent": None if above is None else -as_fraction(above["bound"]),
         "method": method,
     }
-
-
-def _certificate(
-    claims: dict, document: dict, start: float, witness: Witness | None, reason: str
-) -> Certificate:
-    K, sealed = document["K"], seal(document)
+    document = seal({**claims, "evidence": {"m_tangent": below, "M_tangent": above}, **rest})
     seconds = time.perf_counter() - start
-    return Certificate(
-        K=K, **claims, witness=witness, reason=reason, seconds=seconds, document=sealed
-    )
+    return Certificate(**claims, witness=witness, reason=reason, seconds=seconds, document=document)
 
 
-def _witness(pair: Pair | None, flat: tuple | None) -> Witness | None:
-    if pair is not None:
-        p, eta, value = pair.p, pair.eta, float(pair.divergence.upper())
-    elif flat is not None:
-        (p, eta), value = flat, 0.0
-    else:
+def _witness(pair, flat) -> Witness | None:
+    if pair is None and flat is None:
         return None
-    eta, p = (np.array([float(x) for x in y]) for y in (eta, p))
-    return Witness(eta, p, value)
+    p, eta = flat if pair is None else (pair.p, pair.eta)
+    value = 0.0 if pair is None else float(pair.divergence.upper())
+    return Witness(np.array(eta, float), np.array(p, float), value)

@@ -34,7 +34,6 @@ from pgeom.certificates.expression import (
 from pgeom.certificates.hessians import bisect
 from pgeom.certificates.prover import node_rows
 from pgeom.certificates.reader import read
-from pgeom.certificates.rewriting import rewrite
 from pgeom.certificates.rules import Proof, span_tangents
 from pgeom.types import Generator
 
@@ -94,11 +93,10 @@ def prove_range(
     """
     start = time.perf_counter()
     with ctx.workprec(PRECISION):
-        reading = read(F, K)
-        root = rewrite(reading.graph, reading.root)
-        tree = reading.ranges.rules.prove(root, 1)
+        root, rules, jaxpr = read(F, K)
+        tree = rules.prove(root, 1)
         low, high = (_extreme(root, K, sign, tree, gap, cells) for sign in (1, -1))
-        document = _document(root, K, tree, jaxpr_hash(reading.jaxpr), low, high)
+        document = _document(root, K, tree, jaxpr_hash(jaxpr), low, high)
     seconds = time.perf_counter() - start
     ends = map(as_fraction, (low.bound, -high.bound, low.value, -high.value))
     return RangeCertificate(K, *ends, seconds, document)

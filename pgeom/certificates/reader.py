@@ -31,7 +31,8 @@ from pgeom.certificates.operations import (
     is_concrete,
     number,
 )
-from pgeom.certificates.rules import Ranges
+from pgeom.certificates.rewriting import rewrite
+from pgeom.certificates.rules import Ranges, Rules
 from pgeom.functions import trace
 from pgeom.types import Generator
 
@@ -62,11 +63,10 @@ class Unsupported(ValueError):
 
 
 class Reading(NamedTuple):
-    """An expression for F, and what it was read from."""
+    """An expression for F, the rules that know its signs, and the jaxpr that it was read from."""
 
     root: Node
-    graph: Graph
-    ranges: Ranges
+    rules: Rules
     jaxpr: Any
 
 
@@ -92,7 +92,7 @@ def read(F: Generator, K: int) -> Reading:
         raise Unsupported("F is not a finite real number")
     if _differs_in_float32(F, K, jaxpr):
         raise Unsupported("F depends on the dtype of p: its program in float32 is another one")
-    return Reading(root, graph, ranges, jaxpr)
+    return Reading(rewrite(graph, root), ranges.rules, jaxpr)
 
 
 def _differs_in_float32(F: Generator, K: int, double: Any) -> bool:

@@ -305,12 +305,3 @@ class Ranges:
         if Q is None or not is_semidefinite(Q.tolist()):
             return False
         return or_equals or bool(Q.det() != 0)
-
-    def require_domain(self, x: Node) -> None:
-        """Raise `Undefined` unless the node is defined wherever all coordinates are positive."""
-        restricted = [(y, r) for y, r in factors(x) if r < 0 or r.denominator > 1]
-        if x.op in ("log", "xlogx"):
-            restricted = [(x.args[0], ONE if x.op == "xlogx" else -ONE)]
-        for y, r in restricted:
-            if not (self.positive(y) or (r > 0 and self.range(y).lo >= 0)):
-                raise Undefined(f"`{y.op}` under a logarithm, root or fraction may not be positive")

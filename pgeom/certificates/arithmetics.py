@@ -268,8 +268,8 @@ def is_positive(x: Node, K: int, concave: bool = False) -> bool:
     return all(Series(hull, (fmpq(0),) * K)(x)[0] > 0 for hull in hulls)
 
 
-# Derivatives in float64, at N points along D directions. By hand because XLA takes longer to compile
-# the Hessian of one F (.3 to .5 s) than the whole of a proof takes.
+# Derivatives in float64, at N points along D directions. By hand because XLA takes .3 to .5 s to
+# compile the Hessian of one F, and these 10 to 40 ms for the same points.
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -55,15 +55,11 @@ class Certificate:
         write_document(self.document, path)
 
     def __repr__(self) -> str:
-        m, M = (None if b is None else float(b) for b in (self.m_tangent, self.M_tangent))
-        bounds = f"m_T ≥ {_shown(m)}, M_T ≤ {_shown(M)}"
-        verdicts = f"convex {self.convex}, strictly {self.strictly_convex}"
+        bounds = (self.m_tangent, self.M_tangent)
+        m, M = ("?" if bound is None else f"{float(bound):.6g}" for bound in bounds)
+        verdicts = f"convex {self.convex}, strictly {self.strictly_convex} by {self.method}"
         reason = f"; {self.reason}" if self.reason else ""
-        return f"<F on {self.K} classes: {verdicts} by {self.method}; {bounds}{reason}>"
-
-
-def _shown(bound: float | None) -> str:
-    return "?" if bound is None else f"{bound:.6g}"
+        return f"<F on {self.K} classes: {verdicts}; m_T ≥ {m}, M_T ≤ {M}{reason}>"
 
 
 def write_document(document: dict[str, Any], path: str | Path) -> None:
@@ -73,22 +69,13 @@ def write_document(document: dict[str, Any], path: str | Path) -> None:
 
 def seal(document: dict[str, Any]) -> dict[str, Any]:
     """The document with rationals as text and a digest of everything in it."""
-    plain = _plain({"format": FORMAT, **document})
+    plain = json.loads(json.dumps({"format": FORMAT, **document}, default=str))
     text = json.dumps(plain, sort_keys=True)
     return {**plain, "digest": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    if isinstance(value, (bool, int, float, str)) or value is None:
-        return value
-    return str(value)  # a rational number
-
-
 ROUNDED = 1e-6  # how far a constant may be from itself in float32, relative to it
+VANISHING = 1e-37  # what may be zero in float32
 
 
 def jaxpr_hash(jaxpr: Any) -> str:
@@ -154,16 +141,12 @@ def _parameter_rows(key: str, value: Any) -> Iterator[tuple[Any, ...]]:
         yield key, value
 
 
-def _alike(row: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+def _alike(row, other):
     return len(row) == len(other) and all(map(_equal, row, other))
 
 
-def _equal(x: Any, y: Any) -> bool:
-    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
-        return type(x) is type(y) and x == y
-    if x.dtype.kind != "f" or x.shape != y.shape:
-        return np.array_equal(x, y)
-    with np.errstate(over="ignore"):
-        rounded = x.astype(y.dtype)
-    finite_alike = np.array_equal(np.isfinite(x), np.isfinite(y))
-    return finite_alike and np.allclose(rounded, y, rtol=ROUNDED, atol=0, equal_nan=True)
+def _equal(x, y):
+    arrays = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
+    if arrays and x.dtype.kind == "f" and x.shape == y.shape:
+        return np.allclose(x, y, rtol=ROUNDED, atol=VANISHING, equal_nan=True)
+    return type(x) is type(y) and np.array_equal(x, y)

@@ -118,13 +118,11 @@ def _across_kinks(root: Node, K: int) -> Candidates:
     for x in kinks[-RECENT:]:
         a, b = (np.array([float(v) for v in at_vertices(y, K)]) for y in x.args[:2])
         gap = a - b
-        high, low = np.eye(K)[gap.argmax()], np.eye(K)[gap.argmin()]
-        step = high - low
+        step = np.eye(K)[gap.argmax()] - np.eye(K)[gap.argmin()]
         if gap.min() < 0 < gap.max():
-            edge = low - gap.min() / (gap.max() - gap.min()) * step  # where it meets an edge
-            near = [(1 - share) * edge + share / K for share in (0.02, 1e-3, 1e-5)]
-            around = np.concatenate([sample(K)[:20], near])
-            on = around - (around @ gap / (gap @ step))[:, None] * step
+            edge = np.eye(K)[gap.argmin()] - gap.min() / (gap @ step) * step  # where it meets one
+            on = np.array([(1 - share) * edge + share / K for share in (0.3, 0.02, 1e-3, 1e-5)])
+            on -= (on @ gap / (gap @ step))[:, None] * step
             for h in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
                 inside = on[on.min(axis=1) > h]
                 if len(inside):

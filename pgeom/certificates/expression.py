@@ -6,12 +6,12 @@ of the functions of u = w·p alone.
 >>> x, y = Node(0, "p", (), (0,)), Node(1, "p", (), (1,))
 >>> terms(Node(2, "lin", (x, y), (fmpq(1), fmpq(2), fmpq(3))))[1]
 (3, Node(index=1, op='p', args=(), data=(1,)))
->>> first, second = Cell.whole(3).split(0, 1)
->>> first.vertices[0]
-(1/2, 1/2, 0)
+>>> edge, (first, second) = Cell.whole(3).halves()
+>>> edge, first.vertices[1]
+((1, 0), (1/2, 1/2, 0))
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -182,16 +182,12 @@ class Cell:
             step = difference(self.vertices[pair[0]], self.vertices[pair[1]])
             return dot(step, step)
 
-        i, j = max(((i, j) for i in range(len(self.vertices)) for j in range(i)), key=length)
-        return (i, j), self.split(i, j)
-
-    def split(self, i: int, j: int) -> tuple["Cell", "Cell"]:
-        """The cells on either side of the middle of an edge."""
-        pair = zip(self.vertices[i], self.vertices[j], strict=True)
-        middle = tuple((x + y) / 2 for x, y in pair)
+        pairs = ((i, j) for i in range(len(self.vertices)) for j in range(i))
+        i, j = max(pairs, key=length)
+        ends = zip(self.vertices[i], self.vertices[j], strict=True)
         first, second = list(self.vertices), list(self.vertices)
-        first[i], second[j] = middle, middle
-        return Cell(first), Cell(second)
+        first[i] = second[j] = tuple((x + y) / 2 for x, y in ends)
+        return (i, j), (Cell(first), Cell(second))
 
     def centre(self) -> Rational:
         return tuple(sum(x, fmpq(0)) / len(x) for x in zip(*self.vertices, strict=True))
@@ -202,7 +198,6 @@ class Direction:
     """u = w·p with 0 ≤ w ≤ 1, both attained: u takes all values from 0 to 1."""
 
     w: Point
-    _known: dict[Node, tuple[fmpq, fmpq]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def ends(self) -> tuple[Rational, Rational]:
@@ -221,13 +216,9 @@ class Direction:
 
     def relate(self, x: Node) -> tuple[fmpq, fmpq]:
         """(α, β) with x = α·u + β on the simplex."""
-        if x not in self._known:
-            values = at_vertices(x, len(self.w))
-            low, high = values[self.w.index(ZERO)], values[self.w.index(1)]
-            pairs = zip(values, self.w, strict=True)
-            assert all(v == low + (high - low) * w for v, w in pairs), "not a function of u"
-            self._known[x] = high - low, low
-        return self._known[x]
+        values = at_vertices(x, len(self.w))
+        low, high = (values[self.w.index(u)] for u in (0, 1))
+        return high - low, low
 
 
 def direction(x: Node, K: int) -> Direction | None:

@@ -25,7 +25,14 @@ from pgeom.certificates.expression import (
     reachable,
     terms,
 )
-from pgeom.certificates.matrices import Length, Rows, is_at_least, least_eigenvalue, quadratic_form
+from pgeom.certificates.matrices import (
+    Length,
+    Rows,
+    has_balls,
+    is_at_least,
+    least_eigenvalue,
+    quadratic_form,
+)
 from pgeom.certificates.rules import Proof, Rules, group_by_direction
 
 SHARES = (0.8, 0.5, 0.2, 0.05, 0.01)  # of a positive estimate, so that little of it is given away
@@ -67,10 +74,6 @@ class Bound(NamedTuple):
     ridges: list[fmpq]
     scale: float
 
-    @property
-    def balls(self) -> bool:
-        return any(isinstance(x, arb) for row in self.L for x in row)
-
     def estimate(self) -> float:
         """The least eigenvalue on tangents in float64, of middles less the radii of each row."""
         entries = [[arb(x) for x in row] for row in self.L]
@@ -80,10 +83,6 @@ class Bound(NamedTuple):
         if not np.isfinite([middles, radii]).all():
             return -math.inf
         return least_eigenvalue(middles - np.diag(radii.sum(axis=1)))
-
-    def exceeds(self, m: fmpq) -> bool:
-        """Whether H ⪰ m on tangents is proved."""
-        return is_at_least(self.L, m, balls=self.balls)
 
 
 class HessianBound:
@@ -130,34 +129,27 @@ class HessianBound:
 
     def on_cell(self, cell: Cell) -> Bound | None:
         """The matrix on a cell, or None if a part has no bound there."""
-        total: Rows = [[fmpq(0)] * self.K for _ in range(self.K)]
-        ridges = []
+        total, ridges = fmpq_mat(self.K, self.K), []
         for part in self.parts:
             c = part.chosen[0][0]
             if part.rule == "ridge":
-                lo, hi = cell.range_along(part.data)
-                least = self.rules.ridges.lowest(part.chosen, part.data, lo, hi).bound
+                ends = cell.range_along(part.data)
+                least = self.rules.ridges.lowest(part.chosen, part.data, *ends).bound
                 if math.isinf(least):
                     return None
                 ridges.append(exactly(least))
-                w = [(k, v) for k, v in enumerate(part.data.w) if v]
-                for (i, a), (j, b) in itertools.product(w, w):
-                    total[i][j] += ridges[-1] * a * b
+                w = fmpq_mat([part.data.w])
+                total += ridges[-1] * (w.transpose() * w)
             elif part.rule == "quadratic":
-                _add(total, 2 * c, part.data)
+                total += 2 * c * part.data
             elif part.rule == "length":
-                _add(total, abs(c) * part.data.factor(1 if c > 0 else -1, cell), part.data.Q)
-        scale = max(abs(float(x)) for row in total for x in row)
+                total += abs(c) * part.data.factor(1 if c > 0 else -1, cell) * part.data.Q
+        scale = max(abs(float(x)) for x in total.entries())
+        rows = total.tolist()
         for part in self.parts:
-            if part.rule == "hessian" and not _add_hessian(total, part, cell):
+            if part.rule == "hessian" and not _add_hessian(rows, part, cell):
                 return None
-        return Bound(total, ridges, scale)
-
-
-def _add(total: Rows, factor: fmpq, Q: fmpq_mat) -> None:
-    for i, row in enumerate(Q.tolist()):
-        for j, entry in enumerate(row):
-            total[i][j] += factor * entry
+        return Bound(rows, ridges, scale)
 
 
 def _add_hessian(total: Rows, part: Part, cell: Cell) -> bool:
@@ -181,13 +173,6 @@ def _add_hessian(total: Rows, part: Part, cell: Cell) -> bool:
     return True
 
 
-class Budget(NamedTuple):
-    """When to stop: at a relative gap, or at a number of cells."""
-
-    gap: float = 2e-3
-    cells: int = 1
-
-
 class Cover(NamedTuple):
     """A tree of cells, and m with H ⪰ m on tangents in all of them; or the worst cell."""
 
@@ -207,14 +192,20 @@ class Cover(NamedTuple):
 
 
 def cover(
-    hessian: HessianBound, least: float, budget: Budget, *, target: float = math.inf
+    hessian: HessianBound,
+    least: float,
+    *,
+    gap: float = 2e-3,
+    cells: int = 1,
+    target: float = math.inf,
 ) -> Cover:
-    """The best lower bound within the budget. That the cells cover the simplex needs no proof.
+    """The best lower bound within a budget. That the cells cover the simplex needs no proof.
 
     Args:
       hessian: the parts of F.
       least: the least curvature found at a point, which no bound can exceed.
-      budget: when to stop.
+      gap: a relative distance from it that is close enough.
+      cells: how many there may be.
       target: a bound that suffices.
     """
 
@@ -225,11 +216,11 @@ def cover(
         leaf["bends"] = found.ridges
         return found.estimate(), found
 
-    def done(lowest: float, cells: int) -> bool:
-        lost = math.isinf(lowest) and cells > UNBOUNDED
-        return lost or cells >= budget.cells or lowest >= enough
+    def done(lowest: float, count: int) -> bool:
+        lost = math.isinf(lowest) and count > UNBOUNDED
+        return lost or count >= cells or lowest >= enough
 
-    enough = min(least - budget.gap * abs(least), target)
+    enough = min(least - gap * abs(least), target)
     tree, leaves = bisect(hessian.K, bound, done)
     lowest, _, worst, *_ = leaves[0]
     return Cover(hessian, tree, _verified([found for *_, found in leaves], lowest), worst)
@@ -269,14 +260,12 @@ def _verified(bounds: list[Bound | None], lowest: float) -> fmpq | None:
         return None
     finite = [bound for bound in bounds if bound is not None]
     size = max(bound.scale for bound in finite) + abs(lowest)
-    slacks = SLACKS[COARSE:] if any(bound.balls for bound in finite) else SLACKS
+    slacks = SLACKS[COARSE:] if any(has_balls(bound.L) for bound in finite) else SLACKS
     lower = [lowest - size * slack for slack in slacks]
     lower += [lowest * share for share in SHARES if lowest > 0]
     candidates = [exactly(x) for x in sorted(lower, reverse=True)]
     simple = nearby(lowest, 10**6)
     if len(bounds) == 1 and abs(float(simple) - lowest) <= 1e-12 * size:
         candidates.insert(0, simple)
-    for candidate in candidates:
-        if all(bound.exceeds(candidate) for bound in finite):
-            return candidate
-    return None
+    proved = (m for m in candidates if all(is_at_least(bound.L, m) for bound in finite))
+    return next(proved, None)

@@ -32,7 +32,7 @@ SLACK = fmpq(10**12 - 1, 10**12)  # by which a factor is lowered, so that other 
 Rows = list[list[Any]]  # of a symmetric matrix, rational numbers or balls
 
 
-def is_at_least(L: Rows, m: fmpq | int = 0, *, balls: bool = False) -> bool:
+def is_at_least(L: Rows, m: fmpq | int = 0) -> bool:
     """Whether xᵀLx ≥ m‖x‖² for all x with Σx = 0 is proved, in the basis e_i − e_K."""
     *rest, n = range(len(L))
     reduced = [
@@ -41,7 +41,11 @@ def is_at_least(L: Rows, m: fmpq | int = 0, *, balls: bool = False) -> bool:
     with ctx.workprec(PRECISION):
         if is_semidefinite([[arb(x) for x in row] for row in reduced]):
             return True
-    return not balls and len(L) <= EXACT and is_semidefinite(reduced)
+    return not has_balls(L) and len(L) <= EXACT and is_semidefinite(reduced)
+
+
+def has_balls(L: Rows) -> bool:
+    return any(isinstance(x, arb) for row in L for x in row)
 
 
 def is_semidefinite(rows: Rows) -> bool:
@@ -80,18 +84,14 @@ def quadratic_form(x: Node, K: int) -> fmpq_mat | None:
     if not all(is_affine(y) or is_bilinear(y) for _, y in terms(x)):
         return None
     ones = [fmpq(1)] * K
-    total = [[constant(x)] * K for _ in range(K)]
+    pairs = [([constant(x) / 2] * K, ones)]
     for c, y in terms(x):
-        pair = (y.args[0], y.args[-1]) if is_bilinear(y) else (y,)
-        first, last = [*([v for v in at_vertices(z, K)] for z in pair), ones][:2]
-        half = c / 2
-        rows = [(i, half * a) for i, a in enumerate(first) if a != 0]
-        columns = [(j, b) for j, b in enumerate(last) if b != 0]
-        for i, a in rows:
-            for j, b in columns:
-                total[i][j] += a * b
-                total[j][i] += a * b
-    return fmpq_mat(total)
+        first = at_vertices(y.args[0] if is_bilinear(y) else y, K)
+        last = at_vertices(y.args[-1], K) if is_bilinear(y) else ones
+        pairs.append(([c / 2 * v for v in first], last))
+    left, right = map(fmpq_mat, zip(*pairs, strict=True))
+    half = left.transpose() * right
+    return half + half.transpose()
 
 
 class Length(NamedTuple):

@@ -49,6 +49,8 @@ TRUTH = {  # of `d ? 0` where d is positive, zero, negative
     "ne": (True, False, True),
 }
 
+WITH_INFINITY = {*TRUTH, "is_finite"}  # operations that take infinite numbers themselves
+
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
@@ -135,6 +137,8 @@ class Arithmetic:
             "max": g.maximum,
             "min": lambda x, y: g.scale(-1, g.maximum(g.scale(-1, x), g.scale(-1, y))),
             "pow": self._power,
+            "is_finite": self._is_finite,
+            **{op: partial(self._compare, op) for op in TRUTH},
         }
         for name in ("sin", "cos", "tan", "atan", "erf"):
             self.operations[name] = lambda x, name=name: g.node(name, (x,))
@@ -147,7 +151,7 @@ class Arithmetic:
         """An operation on elements."""
 
         def one(*xs: Any) -> Any:
-            infinite = any(isinstance(x, float) for x in xs)
+            infinite = any(isinstance(x, float) for x in xs) and name not in WITH_INFINITY
             return of_infinity(name, *xs) if infinite else self.operations[name](*xs)
 
         return self.on_reals(one, *args)
@@ -195,7 +199,7 @@ class Arithmetic:
             return True
         return ranges.exceeds_zero(x, r > 0) or (whole and ranges.exceeds_zero(self.g.scale(-1, x)))
 
-    def is_finite(self, x: Any) -> Any:
+    def _is_finite(self, x: Any) -> Any:
         if isinstance(x, float) or self.ranges.range(x).finite:
             return not isinstance(x, float)
         return Unreadable("`is_finite` of a number that may be infinite")
@@ -206,7 +210,7 @@ class Arithmetic:
             return self.g.const(1 if range_.lo > 0 else -1)
         return Unreadable("`sign` of a number that may be zero")
 
-    def compare(self, op: str, x: Any, y: Any) -> Any:
+    def _compare(self, op: str, x: Any, y: Any) -> Any:
         """x ? y of numbers and nodes, which on the boundary may not be infinite."""
         if not all(isinstance(z, float) or self.ranges.range(z).finite for z in (x, y)):
             return Unreadable(f"`{op}` of a number that may be infinite")
@@ -439,10 +443,9 @@ def _reduce(name: str) -> Rule:
     """Σ, Π, max or min over axes."""
 
     def rule(do, args, params, aval):
-        array = args[0]
-        for axis in sorted(map(int, params["axes"]), reverse=True):
-            array = _along(lambda row: [fold(do, name, row)], array, axis, 1).squeeze(axis)
-        return array
+        rows = _rows(args[0], params["axes"], ())[0]
+        results = [fold(do, name, list(row)) for row in rows]
+        return np.array(results, dtype=object).reshape(aval.shape)
 
     return rule
 
@@ -487,21 +490,8 @@ def _rows(array, contracted, batch):
     return np.transpose(array, [a for part in parts for a in part]).reshape(sizes)
 
 
-def _inner(do: Arithmetic, x: np.ndarray, y: np.ndarray) -> Any:
-    for a, b in ((x, y), (y, x)):
-        constant = all(isinstance(z, Node) and is_rational(z) for z in a)
-        if constant and all(isinstance(z, Node) for z in b):
-            pairs = zip(a, b, strict=True)
-            return do.g.lin(fmpq(0), [(c.data[0], z) for c, z in pairs])
-    products = [do.apply("mul", a, b) for a, b in zip(x, y, strict=True)]
-    return fold(do, "add", products)
-
-
-def _compare(name: str) -> Rule:
-    def rule(do, args, params, aval):
-        return elementwise(lambda x, y: do.on_reals(partial(do.compare, name), x, y), *args)
-
-    return rule
+def _inner(do, x, y):
+    return fold(do, "add", [do.apply("mul", a, b) for a, b in zip(x, y, strict=True)])
 
 
 def _select(do, args, params, aval):
@@ -538,13 +528,9 @@ RULES: dict[str, Rule] = {
     "clamp": lambda do, args, params, aval: elementwise(do.clamp, *args),
     "integer_pow": _integer_power,
     "polynomial": lambda do, args, params, aval: elementwise(do.polynomial, *args),
-    "is_finite": lambda do, args, params, aval: elementwise(
-        lambda x: do.on_reals(do.is_finite, x), args[0]
-    ),
     "sort": _sort,
     "top_k": _largest,
     "and": _logical(conjunction),
     "or": _logical(disjunction),
     "not": _logical(negation),
-    **{name: _compare(name) for name in TRUTH},
 }

@@ -34,15 +34,15 @@ from pgeom.certificates.expression import (
     nearby,
     reachable,
 )
-from pgeom.certificates.hessians import Budget, Cover, HessianBound, cover
+from pgeom.certificates.hessians import Cover, HessianBound, cover
 from pgeom.certificates.reader import Reading, Unsupported, read
 from pgeom.certificates.rules import Proof, span_tangents
 from pgeom.diagnosis.search import Witness
 from pgeom.types import Generator
 
 PRECISION = 128  # bits of interval endpoints
-SHARPEN = Budget(gap=2e-3, cells=200)  # of a bound that holds already, K ≤ 3
-DECIDE = Budget(gap=0.5, cells=400)  # whether F is convex at all, K ≤ 6
+SHARPEN = {"gap": 2e-3, "cells": 200}  # a bound that holds already, K ≤ 3
+DECIDE = {"gap": 0.5, "cells": 400}  # whether F is convex at all, K ≤ 6
 WORK = 300_000  # evaluations of rows in balls that a decision may take, by a checker as well
 
 
@@ -104,7 +104,7 @@ class Prover:
 
     def _whole(self, sign: int) -> Cover:
         """What one matrix for the whole simplex proves."""
-        return cover(HessianBound(self.root, sign, self.rules), self._least(sign), Budget())
+        return cover(HessianBound(self.root, sign, self.rules), self._least(sign))
 
     def _least(self, sign: int) -> float:
         """The least curvature of sign·F that was seen."""
@@ -115,15 +115,15 @@ class Prover:
         """The bound on cells, where that on the whole simplex is too coarse and K is small."""
         hessian, least = whole.hessian, self._least(whole.hessian.sign)
         bound = -math.inf if whole.bound is None else float(whole.bound)
-        if self.K == 2 or not hessian.parts or bound >= least - SHARPEN.gap * abs(least):
+        if self.K == 2 or not hessian.parts or bound >= least - SHARPEN["gap"] * abs(least):
             return whole
         if not known and least > 0 and bound <= 0 and self.K <= 6:
-            cells = min(DECIDE.cells, int(WORK / hessian.work()))
-            return cover(hessian, least, DECIDE._replace(cells=cells), target=least / 2)
+            cells = min(DECIDE["cells"], int(WORK / hessian.work()))
+            return cover(hessian, least, gap=DECIDE["gap"], cells=cells, target=least / 2)
         if self.K <= 3 and math.isfinite(least):
             refined = HessianBound(self.root, hessian.sign, self.rules, refine=True)
-            cells = SHARPEN.cells // (1 + refined.slow_parts())
-            sharper = cover(refined, least, SHARPEN._replace(cells=cells))
+            cells = SHARPEN["cells"] // (1 + refined.slow_parts())
+            sharper = cover(refined, least, gap=SHARPEN["gap"], cells=cells)
             if sharper.bound is not None and float(sharper.bound) > bound:
                 return sharper
         return whole

@@ -9,7 +9,6 @@ the hull of v_0, …, v_n it is at least F(v_0) plus the least of its slopes tow
 (0.333333333332, 1.000000000002)
 """
 
-import itertools
 import math
 import time
 from fractions import Fraction
@@ -125,10 +124,10 @@ def _by_tangent(root: Node, K: int) -> _Extreme:
     tried += [tuple([fmpq(1, K)] * K), *map(rational_point, lowest)]
     best, at = -math.inf, tried[0]
     for p in tried:
-        ends = (_sum(Series([p], difference(unit(k, K), p))(root)).lower() for k in range(K))
-        bounds = list(itertools.takewhile(best.__lt__, map(float, ends)))
-        if len(bounds) == K:  # none is NaN, or below what is known already
-            best, at = min(bounds), p
+        lines = [Series([p], difference(unit(k, K), p))(root) for k in range(K)]
+        ends = [float((line[0] + line[1]).lower()) for line in lines]  # one step away
+        if all(end > best for end in ends):  # and none is NaN
+            best, at = min(ends), p
     return _Extreme(_outside(best, -1), {"at": at}, at, _outside(_value(root, at).upper(), 1))
 
 
@@ -185,11 +184,6 @@ def _document(root, K, tree: Proof | None, jaxpr: str, low: _Extreme, high: _Ext
 
 def _value(root: Node, p: Rational) -> arb:
     return Series([p], (fmpq(0),) * len(p))(root)[0]
-
-
-def _sum(series: Any) -> arb:
-    """The value of a tangent one step away."""
-    return series[0] + series[1]
 
 
 def _outside(x: arb | float, sign: int, slack: float = ROUNDING) -> fmpq:

@@ -48,7 +48,21 @@ MOVED |= dict.fromkeys(("rev", "slice", "split", "squeeze", "transpose"), 1)
 # what may give integers or truth values that are not known: nothing that computes with them
 DISCRETE = {*MOVED, *TRUTH, "is_finite", "top_k", "and", "or", "not", "select_n"}
 # of known integers, besides what has a rule
-COMPUTED = {*RULES, *MOVED, "add", "sub", "mul", "div", "rem", "max", "min", "pow", "neg", "abs"}
+COMPUTED = {
+    *RULES,
+    *MOVED,
+    *TRUTH,
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "rem",
+    "max",
+    "min",
+    "pow",
+    "neg",
+    "abs",
+}
 COMPUTED |= {"sign", "square", "xor", "shift_left", "shift_right_logical", "iota"}
 COMPUTED |= {"shift_right_arithmetic", "reduce_and", "reduce_or", "reduce_xor", "cumprod"}
 COMPUTED |= {"cummax", "cummin", "argmax", "argmin", "population_count", "clz"}

@@ -85,11 +85,7 @@ class Rules:
     def prove(self, x: Node, sign: int) -> Proof | None:
         """A proof that sign·x is convex, or None if no rule gives one."""
         if (x, sign) not in self._proofs:
-            try:
-                proof = self._prove(x, sign)
-            except Undefined:
-                proof = None
-            self._proofs[x, sign] = proof
+            self._proofs[x, sign] = self._prove(x, sign)
         return self._proofs[x, sign]
 
     def _prove(self, x: Node, sign: int) -> Proof | None:

@@ -298,6 +298,21 @@ class Taylor:
         return Taylor(value, first * self.slope, first * self.curvature + curved)
 
 
+DERIVATIVES = {  # f, f′ and f″
+    "exp": lambda x: (np.exp(x),) * 3,
+    "log": lambda x: (np.log(x), 1 / x, -1 / x**2),
+    "xlogx": lambda x: (np.where(x > 0, x * np.log(x), 0 * x), 1 + np.log(x), 1 / x),
+    "sin": lambda x: (np.sin(x), np.cos(x), -np.sin(x)),
+    "cos": lambda x: (np.cos(x), -np.sin(x), -np.cos(x)),
+    "atan": lambda x: (np.arctan(x), 1 / (1 + x**2), -2 * x / (1 + x**2) ** 2),
+    "erf": lambda x: (np.vectorize(math.erf)(x), bell(x), -2 * x * bell(x)),
+}
+
+
+def bell(x):
+    return 2 / math.sqrt(math.pi) * np.exp(-(x**2))
+
+
 class Floats(Evaluator):
     """Values and derivatives at the points `[N, K]` along directions `[D, K]`, or values alone.
 
@@ -337,23 +352,9 @@ class Floats(Evaluator):
         return x
 
     def function(self, op: str, x: Taylor) -> Taylor:
-        v = x.value
-        if op == "exp":
-            return x.then(np.exp(v), np.exp(v), np.exp(v))
-        if op == "log":
-            return x.then(np.log(v), 1 / v, -1 / v**2)
-        if op == "xlogx":
-            return x.then(np.where(v > 0, v * np.log(v), 0 * v), 1 + np.log(v), 1 / v)
-        if op == "sin":
-            return x.then(np.sin(v), np.cos(v), -np.sin(v))
-        if op == "cos":
-            return x.then(np.cos(v), -np.sin(v), -np.cos(v))
         if op == "tan":
             return self.function("sin", x) * self.power(self.function("cos", x), fmpq(-1))
-        if op == "atan":
-            return x.then(np.arctan(v), 1 / (1 + v**2), -2 * v / (1 + v**2) ** 2)
-        slope = 2 / math.sqrt(math.pi) * np.exp(-(v**2))
-        return x.then(np.vectorize(math.erf)(v), slope, -2 * v * slope)
+        return x.then(*DERIVATIVES[op](x.value))
 
     def shift(self, args: list[Taylor]) -> Taylor:
         return Taylor(reduce(np.maximum, (x.value for x in args)))

@@ -25,7 +25,6 @@ from pgeom.certificates.expression import (
     ONE,
     ZERO,
     Node,
-    at_vertices,
     coefficient,
     constant,
     exactly,
@@ -34,7 +33,7 @@ from pgeom.certificates.expression import (
     nearby,
     terms,
 )
-from pgeom.certificates.matrices import quadratic_form
+from pgeom.certificates.matrices import is_bilinear, quadratic_form
 from pgeom.certificates.rules import Ranges
 
 HALF = fmpq(1, 2)
@@ -86,8 +85,8 @@ def lift(f: Callable[..., Any], *args: Any) -> Any:
     if len(faces) > 1:
         return Unreadable("`where` on several faces of the simplex at once")
     (face,) = faces
-    inside = lift(f, *(x.inside if isinstance(x, Split) else x for x in args))
-    other = lift(f, *(x.other if isinstance(x, Split) else x for x in args))
+    parts = [(x.inside, x.other) if isinstance(x, Split) else (x, x) for x in args]
+    inside, other = (lift(f, *xs) for xs in zip(*parts, strict=True))
     return Split(inside, face, other)
 
 
@@ -219,16 +218,14 @@ class Arithmetic:
             return TRUTH[op][1 - ((a > b) - (a < b))]
         d = self.g.sub(x, y)
         sign = self.ranges.sign(d)
+        if sign is None:
+            return Condition(d, TRUTH[op])
         if sign == 0:
             return TRUTH[op][1]
-        if sign is not None:
-            truth = TRUTH[op] if sign == 1 else TRUTH[op][::-1]
-            size = d if sign == 1 else self.g.scale(-1, d)
-            if truth[0] == truth[1] or self.ranges.range(size).lo > 0:
-                return truth[0]
-            if is_affine(d):
-                return Split(truth[0], size, truth[1])
-        return Condition(d, TRUTH[op])
+        truth, size = TRUTH[op][::sign], self.g.scale(sign, d)
+        if truth[0] == truth[1] or self.ranges.range(size).lo > 0:
+            return truth[0]
+        return Split(truth[0], size, truth[1]) if is_affine(d) else Condition(d, TRUTH[op])
 
     def choose(self, condition: Any, no: Any, yes: Any) -> Any:
         """`jnp.where(condition, yes, no)`."""
@@ -289,17 +286,18 @@ class Arithmetic:
     def _quadratic_in(self, x: Node, d: Node) -> tuple[fmpq, fmpq] | None:
         """(a, b) with x = a·d + b·d² on the simplex, by coefficients; or None."""
         g = self.g
-        form, Q = quadratic_form(d, g.K), quadratic_form(x, g.K)
-        if is_affine(d) and form is not None and Q is not None:
-            values = at_vertices(d, g.K)
-            columns = [form.entries(), [v * w for v in values for w in values], Q.entries()]
-        else:
-            square = g.const(0)
-            if len(terms(d)) == 1:
-                ((c, y),), e = terms(d), constant(d)
-                square = g.lin(e**2, [(2 * e * c, y), (c**2, g.power(y, 2))])
-            parts = {y for z in (x, d, square) for _, y in terms(z)}
-            columns = [[constant(z), *(coefficient(z, y) for y in parts)] for z in (d, square, x)]
+        square = g.power(d, 2)
+        if not is_affine(d) and len(terms(d)) == 1:
+            ((c, y),), e = terms(d), constant(d)
+            square = g.lin(e**2, [(2 * e * c, y), (c**2, g.power(y, 2))])
+        parts = {y for z in (d, square, x) for _, y in terms(z)}
+        others = [y for y in parts if not (is_affine(y) or is_bilinear(y))]
+        columns = []
+        for z in (d, square, x):
+            Q = quadratic_form(
+                g.lin(constant(z), [(c, y) for c, y in terms(z) if y not in others]), g.K
+            )
+            columns.append([*Q.entries(), *(coefficient(z, y) for y in others)])
         table, rank = fmpq_mat([*zip(*columns, strict=True)]).rref()
         if rank > 2 or table[rank - 1, rank - 1] != 1:
             return None
@@ -337,16 +335,8 @@ def negation(x: Any) -> Any:
     return not x
 
 
-def conjunction(x: Any, y: Any) -> Any:
-    return _joined(x, y, True)
-
-
-def disjunction(x: Any, y: Any) -> Any:
-    return _joined(x, y, False)
-
-
-def _joined(x: Any, y: Any, neutral: bool) -> Any:
-    """x and y, or x or y."""
+def joined(neutral, x, y):
+    """x and y if the neutral value is true, x or y if it is false."""
     for a, b in ((x, y), (y, x)):
         if isinstance(a, bool):
             return b if a is neutral else not neutral
@@ -432,11 +422,7 @@ def _along(f: Callable[[list], list], array: np.ndarray, axis: int, size: int) -
 def _convert(do, args, params, aval):
     if aval.dtype not in (np.float32, np.float64):
         raise NotImplementedError
-    return _as_floats(do, args[0])
-
-
-def _as_floats(do, array):
-    return elementwise(lambda x: do.on_reals(lambda y: y, x), array)
+    return elementwise(lambda x: do.on_reals(lambda y: y, x), args[0])
 
 
 def _reduce(name: str) -> Rule:
@@ -455,11 +441,8 @@ def fold(do: Arithmetic, name: str, elements: list) -> Any:
     at_once = {"add": do.g.add, "max": do.g.maximum}
     if name in at_once and elements and all(isinstance(x, Node) for x in elements):
         return at_once[name](*elements)
-    if not elements:
-        of_none = {"add": do.g.const(0), "mul": do.g.const(1), "max": -math.inf, "min": math.inf}
-        return of_none[name]
-    result = elements[0]
-    for x in elements[1:]:
+    result = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf}[name]
+    for x in elements:
         result = do.apply(name, result, x)
     return result
 
@@ -530,7 +513,7 @@ RULES: dict[str, Rule] = {
     "polynomial": lambda do, args, params, aval: elementwise(do.polynomial, *args),
     "sort": _sort,
     "top_k": _largest,
-    "and": _logical(conjunction),
-    "or": _logical(disjunction),
+    "and": _logical(partial(joined, True)),
+    "or": _logical(partial(joined, False)),
     "not": _logical(negation),
 }

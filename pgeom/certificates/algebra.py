@@ -9,7 +9,7 @@ operation, and a maximum that was subtracted for the sake of rounding, as `logsu
 ('lin', 'mono')
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -42,13 +42,13 @@ class Graph:
     `sign(x)` is 1 if x ≥ 0 and not 0 everywhere, −1 if x ≤ 0, 0 if x = 0, None if none is known.
     """
 
-    def __init__(self, K: int, sign: Callable[[Node], int | None] | None = None):
+    def __init__(self, K, sign=None):
         self.K = K
         self.orders: dict[tuple[Node, Node], bool] = {}  # whether x ≥ y is known
         self._table: dict[tuple, Node] = {}
         self.sign = sign or (lambda x: 1 if x.op in ("p", "exp") else None)
 
-    def node(self, op: str, args: Sequence[Node] = (), data: Sequence[Any] = ()) -> Node:
+    def node(self, op, args=(), data: Sequence[Any] = ()) -> Node:
         """The node itself, without any rewriting."""
         key = (op, tuple(x.index for x in args), tuple(data))
         if key not in self._table:
@@ -58,16 +58,16 @@ class Graph:
     def p(self, k: int) -> Node:
         return self.node("p", (), (k,))
 
-    def const(self, value: fmpq | int) -> Node:
+    def const(self, value) -> Node:
         return self.node("lin", (), (fmpq(value),))
 
     def add(self, *summands: Node) -> Node:
         return self.lin(ZERO, [(ONE, x) for x in summands])
 
-    def sub(self, x: Node, y: Node) -> Node:
+    def sub(self, x, y) -> Node:
         return self.lin(ZERO, [(ONE, x), (-ONE, y)])
 
-    def scale(self, factor: fmpq | int, x: Node) -> Node:
+    def scale(self, factor: fmpq | int, x) -> Node:
         return self.lin(ZERO, [(fmpq(factor), x)])
 
     def lin(self, const: fmpq, summands: Iterable[tuple[fmpq, Node]]) -> Node:
@@ -85,11 +85,11 @@ class Graph:
         kept = sorted(sums, key=lambda x: x.index)
         return self.node("lin", kept, (total, *(sums[x] for x in kept)))
 
-    def softplus(self, x: Node) -> Node:
+    def softplus(self, x) -> Node:
         """log(eˣ + 1)."""
         return self.node("lse", (x, self.const(0)), (ONE, ONE))
 
-    def mul(self, x: Node, y: Node) -> Node:
+    def mul(self, x, y) -> Node:
         for a, b in ((x, y), (y, x)):
             if is_rational(a):
                 return self.scale(a.data[0], b)
@@ -99,7 +99,7 @@ class Graph:
                 return self.lin(ZERO, [(b.data[0], a), *((c, self.mul(a, z)) for c, z in terms(b))])
         return self.mono([(x, ONE), (y, ONE)])
 
-    def power(self, x: Node, r: fmpq | int) -> Node:
+    def power(self, x, r) -> Node:
         if r == 2 and x.op == "lin" and len(x.args) <= 2 and all(map(is_root, x.args)):
             parts = [*terms(x), (constant(x), self.const(1))]  # (√p − √q)² term by term
             return self.lin(ZERO, [(a * b, self.mul(y, z)) for a, y in parts for b, z in parts])
@@ -134,7 +134,7 @@ class Graph:
             bases[grown] = ONE
         return self.scale(ratio, self._product(bases))
 
-    def _product(self, bases: dict[Node, fmpq]) -> Node:
+    def _product(self, bases):
         if not bases:
             return self.const(1)
         for x, r in bases.items():
@@ -148,7 +148,7 @@ class Graph:
         kept = sorted(bases, key=lambda x: (is_constant(x), x.index))
         return self.node("mono", kept, [bases[x] for x in kept])
 
-    def _simpler_power(self, x: Node, r: fmpq) -> tuple[fmpq, list | None]:
+    def _simpler_power(self, x, r) -> tuple[fmpq, list | None]:
         """x^r as a rational number times powers of simpler bases, or None where it is simple."""
         whole = r.denominator == 1
         if is_rational(x) and (x.data[0] == 1 or r > 0 == x.data[0] or (whole and x.data[0])):
@@ -164,7 +164,7 @@ class Graph:
             return fmpq(-1) ** int(r), [(self.scale(-1, x), r)]
         return ONE, None
 
-    def _with_logarithms(self, bases: dict[Node, fmpq]) -> dict[Node, fmpq]:
+    def _with_logarithms(self, bases) -> dict[Node, fmpq]:
         """x·log x as one function, which is 0 at 0."""
         for x, r in bases.items():
             log = next((y for y in bases if y.op == "log" and y.args[0] is x), None)
@@ -173,7 +173,7 @@ class Graph:
                 return {**rest, self.node("xlogx", (x,)): ONE}
         return bases
 
-    def exponentials(self, x: Node) -> list[tuple[fmpq, Node]] | None:
+    def exponentials(self, x) -> list[tuple[fmpq, Node]] | None:
         """The pairs (c, y) of x = Σ c·exp y with all c > 0, or None if it is no such sum."""
         pairs = terms(x)
         if not pairs or constant(x) < 0 or any(c < 0 or y.op != "exp" for c, y in pairs):
@@ -181,7 +181,7 @@ class Graph:
         rest = [(constant(x), self.const(0))] if constant(x) else []
         return [(c, y.args[0]) for c, y in pairs] + rest
 
-    def exp(self, x: Node) -> Node:
+    def exp(self, x) -> Node:
         if x.op == "lse":
             return self.lin(ZERO, [(c, self.exp(y)) for c, y in zip(x.data, x.args, strict=True)])
         if is_rational(x) and x.data[0] == 0:
@@ -192,7 +192,7 @@ class Graph:
         rest = self.lin(constant(x), [(c, y) for c, y in terms(x) if y.op != "log"])
         return self.mono([*logs, (self.exp(rest), ONE)])
 
-    def log(self, x: Node) -> Node:
+    def log(self, x) -> Node:
         if is_rational(x) and x.data[0] == 1:
             return self.const(0)
         if (sums := self.exponentials(x)) is not None:
@@ -219,19 +219,19 @@ class Graph:
         kept = sorted(sums, key=lambda x: x.index)
         return self.node("lse", kept, [sums[x] for x in kept])
 
-    def absolute(self, x: Node) -> Node:
+    def absolute(self, x) -> Node:
         return self.maximum(x, self.scale(-1, x))
 
-    def maximum(self, *args: Node) -> Node:
+    def maximum(self, *args) -> Node:
         """The largest, without those that another one never falls below."""
         kept = maximal(self, args)
         return kept[0] if len(kept) == 1 else self.node("max", kept)
 
 
-def _distributes(x: Node, total: Node) -> bool:
+def _distributes(x, total):
     """Whether x times a sum is simpler term by term: for x log x, powers of x, and x(1 − x)."""
 
-    def inner(y: Node) -> bool:
+    def inner(y):
         bases = [z.args[0] if is_multiple(z) else z for z, _ in factors(y)]
         return any(z is x or (z.op == "log" and z.args[0] is x) for z in bases if z is not y) or (
             y.op == "log" and y.args[0] is x
@@ -240,7 +240,7 @@ def _distributes(x: Node, total: Node) -> bool:
     return any(map(inner, total.args)) or (bool(total.args) and all(y is x for y in total.args))
 
 
-def cancel_shift(graph: Graph, sums: dict[Node, fmpq]) -> list[tuple[fmpq, Node]] | None:
+def cancel_shift(graph, sums: dict[Node, fmpq]) -> list[tuple[fmpq, Node]] | None:
     """c·f(x) + c·y as c·f(x + y) for a log-sum-exp f where y then cancels, else None."""
     for x, c in sums.items():
         if is_softplus(x) and (turned := _flip_softplus(graph, sums, x, c)) is not None:
@@ -253,7 +253,7 @@ def cancel_shift(graph: Graph, sums: dict[Node, fmpq]) -> list[tuple[fmpq, Node]
     return None
 
 
-def _flip_softplus(g: Graph, sums: dict[Node, fmpq], x: Node, c: fmpq) -> list | None:
+def _flip_softplus(g, sums, x, c) -> list | None:
     """log(1 + e^y) = y + log(1 + e^{−y}), if all of y but its affine part then cancels."""
     y = x.args[0]
     inner = [(d, z) for d, z in terms(y) if z.op != "p"]
@@ -265,7 +265,7 @@ def _flip_softplus(g: Graph, sums: dict[Node, fmpq], x: Node, c: fmpq) -> list |
     return [(c, g.softplus(g.scale(-1, y))), (c, affine), *rest]
 
 
-def _shift_log_sum(g: Graph, x: Node, y: Node, factor: fmpq) -> Node | None:
+def _shift_log_sum(g, x, y, factor) -> Node | None:
     """f(x) + factor·y, if it is simpler."""
     if y is x or y.op == "p":
         return None
@@ -281,7 +281,7 @@ def _shift_log_sum(g: Graph, x: Node, y: Node, factor: fmpq) -> Node | None:
     return None
 
 
-def maximal(graph: Graph, args: Iterable[Node]) -> list[Node]:
+def maximal(graph, args) -> list[Node]:
     """The arguments of a maximum, without those that another one never falls below."""
     kept: list[Node] = []
     flat = [y for x in args for y in _maximum_arguments(graph, x)]
@@ -291,7 +291,7 @@ def maximal(graph: Graph, args: Iterable[Node]) -> list[Node]:
     return sorted(kept, key=lambda x: x.index)
 
 
-def exclusive_pieces(graph: Graph, x: Node) -> list[Node]:
+def exclusive_pieces(graph, x) -> list[Node]:
     """The y_i of max(y_1, …, 0), or of |y|, if no two are positive at a point; else nothing.
 
     Then max(y_1, …, 0)^r = Σ max(y_i, 0)^r.
@@ -304,7 +304,7 @@ def exclusive_pieces(graph: Graph, x: Node) -> list[Node]:
     return pieces if all(sign in (-1, 0) for sign in signs) else []
 
 
-def _maximum_arguments(graph: Graph, x: Node) -> Sequence[Node]:
+def _maximum_arguments(graph, x) -> Sequence[Node]:
     """The y_i of max(y_1, …), or of an affine function plus a multiple of it."""
     tops = [(c, y) for c, y in terms(x) if y.op == "max"]
     rest = [(c, y) for c, y in terms(x) if y.op != "max"]
@@ -314,7 +314,7 @@ def _maximum_arguments(graph: Graph, x: Node) -> Sequence[Node]:
     return [graph.lin(constant(x), [(c, y), *rest]) for y in top.args]
 
 
-def _is_at_least(graph: Graph, x: Node, y: Node) -> bool:
+def _is_at_least(graph, x, y):
     """Whether x ≥ y everywhere is known; never of two probabilities.
 
     Each answer is kept, because a maximum over many classes is read one argument after another.

@@ -16,7 +16,6 @@ to guess what may be proved; nothing is proved by them.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
@@ -27,7 +26,6 @@ from flint import arb, arb_series, ctx, fmpq
 
 from pgeom.certificates.expression import (
     Node,
-    Rational,
     affine,
     are_opposite,
     at_vertices,
@@ -52,16 +50,16 @@ class Evaluator:
     def __init__(self):
         self.known: dict[Node, Any] = {}
 
-    def shift(self, args: list) -> Any:
+    def shift(self, args):
         """A number that log Σ exp subtracts from its arguments and adds to the result."""
         return self.zero
 
-    def quadratic(self, x: Node, args: list) -> Any:
+    def quadratic(self, x, args):
         products = ((y, z) for y in args for z in args)
         pairs = zip(products, x.data, strict=True)
         return sum((y * z * self.constant(q) for (y, z), q in pairs if q), self.zero)
 
-    def __call__(self, root: Node) -> Any:
+    def __call__(self, root):
         if root not in self.known:
             for x in reachable(root):
                 if x not in self.known:
@@ -110,7 +108,7 @@ class Interval:
 
     __slots__ = ("hi", "lo")
 
-    def __init__(self, lo: arb, hi: arb):
+    def __init__(self, lo, hi):
         """The hull of the balls; all numbers below or above one that is NaN."""
         self.lo = arb.neg_inf() if lo.is_nan() else lo.lower()
         self.hi = arb.pos_inf() if hi.is_nan() else hi.upper()
@@ -118,20 +116,20 @@ class Interval:
     def __repr__(self) -> str:
         return f"[{float(self.lo):.6g}, {float(self.hi):.6g}]"
 
-    def __add__(self, other: "Interval") -> "Interval":
+    def __add__(self, other):
         return Interval(self.lo + other.lo, self.hi + other.hi)
 
-    def __sub__(self, other: "Interval") -> "Interval":
+    def __sub__(self, other):
         return Interval(self.lo - other.hi, self.hi - other.lo)
 
-    def __mul__(self, other: "Interval") -> "Interval":
+    def __mul__(self, other):
         pairs = [(x, y) for x in (self.lo, self.hi) for y in (other.lo, other.hi)]
         # an infinite end is never attained, so that 0·∞ = 0
         products = [ZERO if x == 0 or y == 0 else x * y for x, y in pairs]
         return Interval(min(x.lower() for x in products), max(x.upper() for x in products))
 
     @property
-    def finite(self) -> bool:
+    def finite(self):
         return bool(self.lo.is_finite() and self.hi.is_finite())
 
 
@@ -144,19 +142,19 @@ class Intervals(Evaluator):
 
     zero = Interval(ZERO, ZERO)
 
-    def __init__(self, K: int):
+    def __init__(self, K):
         super().__init__()
         self.K = K
 
-    def constant(self, value: fmpq) -> Interval:
+    def constant(self, value) -> Interval:
         exact = arb(value)
         return Interval(exact, exact)
 
-    def affine(self, x: Node) -> Interval:
+    def affine(self, x) -> Interval:
         low, high = extremes(x, self.K)
         return Interval(arb(low), arb(high))
 
-    def power(self, x: Interval, r: fmpq) -> Interval:
+    def power(self, x, r) -> Interval:
         """x^r; at 0 with a negative exponent infinite, and undefined for roots of negative numbers.
 
         >>> Intervals(2).power(Interval(arb(-1), arb(2)), fmpq(2))
@@ -174,10 +172,10 @@ class Intervals(Evaluator):
             ends.append(ZERO)
         return Interval(min(e.lower() for e in ends), max(e.upper() for e in ends))
 
-    def maximum(self, args: list[Interval]) -> Interval:
+    def maximum(self, args) -> Interval:
         return Interval(max(x.lo for x in args), max(x.hi for x in args))
 
-    def function(self, op: str, x: Interval) -> Interval:
+    def function(self, op, x) -> Interval:
         if op in ("log", "xlogx") and not x.lo >= 0:
             raise Undefined("log of a negative number")
         if op in ("exp", "log", "atan", "erf"):  # which increase
@@ -211,47 +209,47 @@ class Series(Evaluator):
 
     zero = arb_series([0])
 
-    def __init__(self, points: Sequence[Rational], d: Rational):
+    def __init__(self, points, d):
         super().__init__()
         self.points, self.d = points, d
 
-    def __call__(self, root: Node) -> arb_series:
+    def __call__(self, root):
         ctx.cap = TERMS
         return super().__call__(root)
 
-    def constant(self, value: fmpq) -> fmpq:
+    def constant(self, value) -> fmpq:
         return value
 
-    def affine(self, x: Node) -> arb_series:
+    def affine(self, x) -> arb_series:
         constant, slopes = affine(x)
         ends = [sum((c * p[k] for k, c in slopes.items()), constant) for p in self.points]
         slope = sum((c * self.d[k] for k, c in slopes.items()), fmpq(0))
         return arb_series([arb(min(ends)).union(arb(max(ends))), arb(slope)])
 
-    def power(self, x: arb_series, r: fmpq) -> arb_series:
+    def power(self, x, r) -> arb_series:
         if r.denominator == 1:
             return x ** int(r)
         if not x.length() and r > 0:
             return x  # zero
         return (x.log() * r).exp()
 
-    def maximum(self, args: list[arb_series]) -> arb_series:
+    def maximum(self, args) -> arb_series:
         largest = [x for x in args if not any(x[0] < y[0] for y in args)]
         return largest[0] if len(largest) == 1 else arb_series([arb.nan()] * TERMS)
 
-    def function(self, op: str, x: arb_series) -> arb_series:
+    def function(self, op, x) -> arb_series:
         return x * x.log() if op == "xlogx" else getattr(x, op)()
 
-    def shift(self, args: list[arb_series]) -> arb_series:
+    def shift(self, args) -> arb_series:
         return max(args, key=lambda x: x[0].mid())  # so that nothing large cancels
 
 
-def second_derivative(x: Node, points: Sequence[Rational], d: Rational) -> arb:
+def second_derivative(x, points, d) -> arb:
     """The second derivative along d on the hull of the points."""
     return 2 * Series(points, d)(x)[2]
 
 
-def is_positive(x: Node, K: int, concave: bool = False) -> bool:
+def is_positive(x, K, concave: bool = False):
     """Whether x > 0 wherever all p_k are, for reasons that a checker sees.
 
     A concave x is positive if it is so at the vertices.
@@ -280,19 +278,19 @@ class Taylor:
     slope: Any = 0.0
     curvature: Any = 0.0
 
-    def __add__(self, other: "Taylor") -> "Taylor":
+    def __add__(self, other):
         curvature = self.curvature + other.curvature
         return Taylor(self.value + other.value, self.slope + other.slope, curvature)
 
-    def __sub__(self, other: "Taylor") -> "Taylor":
+    def __sub__(self, other):
         return self + other * Taylor(-1.0)
 
-    def __mul__(self, other: "Taylor") -> "Taylor":
+    def __mul__(self, other):
         slope = self.value * other.slope + other.value * self.slope
         curvature = self.value * other.curvature + other.value * self.curvature
         return Taylor(self.value * other.value, slope, curvature + 2 * self.slope * other.slope)
 
-    def then(self, value: Any, first: Any, second: Any) -> "Taylor":
+    def then(self, value, first: Any, second: Any):
         """f(x) of f, f′ and f″ at x; f″ may be infinite where x does not change."""
         curved = np.where(self.slope == 0, 0.0, second * self.slope**2)
         return Taylor(value, first * self.slope, first * self.curvature + curved)
@@ -321,45 +319,45 @@ class Floats(Evaluator):
 
     zero = Taylor(0.0)
 
-    def __init__(self, points: np.ndarray, directions: np.ndarray | None = None):
+    def __init__(self, points, directions: np.ndarray | None = None):
         super().__init__()
         self.points = points
         self.directions = np.empty((0, points.shape[1])) if directions is None else directions
 
-    def __call__(self, root: Node) -> Taylor:
+    def __call__(self, root):
         with np.errstate(all="ignore"):
             return super().__call__(root)
 
-    def constant(self, value: fmpq) -> Taylor:
+    def constant(self, value) -> Taylor:
         return Taylor(float(value))
 
-    def affine(self, x: Node) -> Taylor:
+    def affine(self, x) -> Taylor:
         w = np.array(at_vertices(x, self.points.shape[1]), float)
         return Taylor((self.points @ w)[:, None], (self.directions @ w)[None])
 
-    def power(self, x: Taylor, r: fmpq) -> Taylor:
+    def power(self, x, r) -> Taylor:
         e = float(r)
         if e == 1:
             return x
         second = e * (e - 1) * x.value ** (e - 2) if e != 2 else 2.0
         return x.then(x.value**e, e * x.value ** (e - 1), second)
 
-    def maximum(self, args: list[Taylor]) -> Taylor:
+    def maximum(self, args) -> Taylor:
         x, *others = args
         for y in others:
             less = x.value < y.value
             x = Taylor(*(np.where(less, getattr(y, k), getattr(x, k)) for k in Taylor.__slots__))
         return x
 
-    def function(self, op: str, x: Taylor) -> Taylor:
+    def function(self, op, x) -> Taylor:
         if op == "tan":
             return self.function("sin", x) * self.power(self.function("cos", x), fmpq(-1))
         return x.then(*DERIVATIVES[op](x.value))
 
-    def shift(self, args: list[Taylor]) -> Taylor:
+    def shift(self, args) -> Taylor:
         return Taylor(reduce(np.maximum, (x.value for x in args)))
 
-    def quadratic(self, x: Node, args: list[Taylor]) -> Taylor:
+    def quadratic(self, x, args) -> Taylor:
         K = self.points.shape[1]
         Q = np.array(x.data, float).reshape(K, K)
         Qp, Qd = self.points @ Q, self.directions @ Q
@@ -367,12 +365,12 @@ class Floats(Evaluator):
         return Taylor(value, 2 * Qp @ self.directions.T, 2 * np.sum(Qd * self.directions, axis=1))
 
 
-def values(root: Node, points: np.ndarray) -> np.ndarray:
+def values(root, points) -> np.ndarray:
     """The values `[N]` at the points `[N, K]`."""
     return np.broadcast_to(Floats(points)(root).value, (len(points), 1))[:, 0]
 
 
-def gradients(root: Node, points: np.ndarray) -> np.ndarray:
+def gradients(root, points) -> np.ndarray:
     """The gradients `[N, K]` at the points `[N, K]`."""
     slopes = Floats(points, np.eye(points.shape[1]))(root).slope
     return np.broadcast_to(slopes, points.shape)
@@ -391,12 +389,12 @@ class Spectra(NamedTuple):
 MEMORY = 2e7  # second derivatives that are held at a time
 
 
-def affordable(root: Node, K: int) -> int:
+def affordable(root, K) -> int:
     """How many points are evaluated at a time."""
     return max(1, int(MEMORY / (K**2 * len(reachable(root)))))
 
 
-def spectra(root: Node, points: np.ndarray) -> Spectra:
+def spectra(root, points) -> Spectra:
     """Of the points where the Hessian is finite.
 
     By polarisation: 2uᵀHv is the second derivative along u + v less those along u and v.

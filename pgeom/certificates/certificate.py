@@ -50,7 +50,7 @@ class Certificate:
     seconds: float
     document: dict[str, Any]
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: str | Path):
         """Write the certificate as JSON, for `python -m proofs_numeric.checker PATH`."""
         write_document(self.document, path)
 
@@ -62,7 +62,7 @@ class Certificate:
         return f"<F on {self.K} classes: {verdicts}; m_T ≥ {m}, M_T ≤ {M}{reason}>"
 
 
-def write_document(document: dict[str, Any], path: str | Path) -> None:
+def write_document(document: dict[str, Any], path: str | Path):
     """Write a certificate as JSON."""
     Path(path).write_text(json.dumps(document, ensure_ascii=False) + "\n", "utf-8")
 
@@ -88,7 +88,7 @@ def jaxpr_hash(jaxpr: Any) -> str:
     return digest.hexdigest()
 
 
-def same_but_for_precision(double: Any, single: Any) -> bool:
+def same_but_for_precision(double: Any, single: Any):
     """Whether a closed jaxpr of float64 numbers is that of float32 numbers but for rounding.
 
     Conversions between real numbers and between integers are not compared.
@@ -97,13 +97,13 @@ def same_but_for_precision(double: Any, single: Any) -> bool:
     return len(rows) == len(others) and all(map(_alike, rows, others))
 
 
-def _rows(jaxpr: Any, consts: Any) -> Iterator[tuple[Any, ...]]:
+def _rows(jaxpr, consts) -> Iterator[tuple[Any, ...]]:
     """The operations in order, each with its arguments, by number or by value, and parameters."""
     known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_constant, consts), strict=True))
     known |= {var: i for i, var in enumerate(jaxpr.invars)}
     count = len(jaxpr.invars)
 
-    def value(atom: Any) -> Any:
+    def value(atom):
         return _constant(atom.val) if isinstance(atom, core.Literal) else known[atom]
 
     for eqn in jaxpr.eqns:
@@ -119,18 +119,18 @@ def _rows(jaxpr: Any, consts: Any) -> Iterator[tuple[Any, ...]]:
     yield tuple(map(value, jaxpr.outvars))
 
 
-def _constant(value: Any) -> np.ndarray | str:
+def _constant(value) -> np.ndarray | str:
     """A constant as an array of NumPy, or as text if it is none, as the key of random numbers."""
     is_key = jnp.issubdtype(jnp.result_type(value), jax.dtypes.prng_key)
     return str(value) if is_key else np.asarray(value)
 
 
-def _kind(atoms: Any) -> str:
+def _kind(atoms):
     """Whether the first of them is real, an integer or a truth value."""
     return np.dtype(atoms[0].aval.dtype).kind
 
 
-def _parameter_rows(key: str, value: Any) -> Iterator[tuple[Any, ...]]:
+def _parameter_rows(key, value) -> Iterator[tuple[Any, ...]]:
     inner = getattr(value, "jaxpr", value)
     if hasattr(inner, "eqns"):
         yield from _rows(inner, getattr(value, "consts", []))

@@ -21,8 +21,6 @@ from pgeom.certificates.arithmetics import (
     values,
 )
 from pgeom.certificates.expression import (
-    Direction,
-    Node,
     Rational,
     at_vertices,
     difference,
@@ -44,14 +42,14 @@ class Pair(NamedTuple):
     divergence: arb
 
 
-def divergence(root: Node, eta: Rational, p: Rational) -> arb:
+def divergence(root, eta, p) -> arb:
     """F(η) − F(p) − ⟨∇F(p), η − p⟩; NaN at a kink."""
     d = difference(eta, p)
     start, end = Series([p], d)(root), Series([eta], d)(root)
     return end[0] - start[0] - start[1]
 
 
-def negative_pair(root: Node, K: int, extra: list) -> Pair | None:
+def negative_pair(root, K, extra: list) -> Pair | None:
     """A pair with D_F(η, p) < 0, if one is found; `extra` are points to try first."""
     for eta, p in _candidates(root, K, extra):
         try:
@@ -63,7 +61,7 @@ def negative_pair(root: Node, K: int, extra: list) -> Pair | None:
     return None
 
 
-def rational_point(x: np.ndarray) -> Rational:
+def rational_point(x) -> Rational:
     """The point with coordinates rounded to multiples of 2^−40; the largest one makes up for it.
 
     Raises:
@@ -79,7 +77,7 @@ def rational_point(x: np.ndarray) -> Rational:
 Candidates = Iterator[tuple[np.ndarray, np.ndarray]]
 
 
-def _candidates(root: Node, K: int, extra: list) -> Candidates:
+def _candidates(root, K, extra):
     """Pairs (η, p) for which float64 says D < 0: where the curvature is negative, then any."""
     points = np.concatenate([np.array(extra, float), sample(K), _peaks(root, K)])
     points = points[(points > 0).all(axis=1)]
@@ -101,7 +99,7 @@ def _candidates(root: Node, K: int, extra: list) -> Candidates:
     yield from _lowest(root, others, points)
 
 
-def _lowest(root: Node, eta: np.ndarray, points: np.ndarray) -> Candidates:
+def _lowest(root, eta, points):
     """Up to five of the pairs for which D is lowest in float64, and negative."""
     start, slopes = values(root, points), gradients(root, points)
     gaps = values(root, eta) - start - np.sum(slopes * (eta - points), axis=1)
@@ -112,7 +110,7 @@ def _lowest(root: Node, eta: np.ndarray, points: np.ndarray) -> Candidates:
             yield eta[i], points[i]
 
 
-def _across_kinks(root: Node, K: int) -> Candidates:
+def _across_kinks(root, K):
     """Pairs on either side of where two affine arguments of a maximum are equal."""
     kinks = [x for x in reachable(root) if x.op == "max" and all(map(is_affine, x.args))]
     for x in kinks[-RECENT:]:
@@ -129,7 +127,7 @@ def _across_kinks(root: Node, K: int) -> Candidates:
                     yield from _lowest(root, inside + h * step / 2, inside - h * step / 2)
 
 
-def sample(K: int) -> np.ndarray:
+def sample(K) -> np.ndarray:
     """Points near and far from the centre, the vertices and the faces."""
     rng = np.random.default_rng([0, K])
     spread = [rng.dirichlet(np.full(K, c), 150) for c in (0.2, 1.0, 5.0)]
@@ -139,14 +137,14 @@ def sample(K: int) -> np.ndarray:
     return np.concatenate([np.full((1, K), 1 / K), *spread, *edges, pairs])
 
 
-def inside(along: Direction, u: fmpq) -> Rational:
+def inside(along, u) -> Rational:
     """A point with w·p = u close to an edge of the simplex."""
     K, share = len(along.w), fmpq(1, 50)
     between = along.point((u - share * sum(along.w) / K) / (1 - share))
     return tuple((1 - share) * x + share / K for x in between)
 
 
-def _peaks(root: Node, K: int) -> np.ndarray:
+def _peaks(root, K) -> np.ndarray:
     """Points around where a node is extreme, by random ascent: narrow dents are where some peak."""
     rng, found = np.random.default_rng(1), []
     nodes = [x for x in reachable(root) if not is_affine(x) and x.op not in ("lin", "max")]
@@ -161,7 +159,7 @@ def _peaks(root: Node, K: int) -> np.ndarray:
     return np.concatenate(found or [np.empty((0, K))])
 
 
-def flat_segment(root: Node, K: int) -> tuple[Rational, Rational] | None:
+def flat_segment(root, K) -> tuple[Rational, Rational] | None:
     """The ends of a segment on which F is affine, if one is found."""
     unchanged = _unchanged_direction(root, K)
     steps = [] if unchanged is None else [unchanged]
@@ -177,7 +175,7 @@ def flat_segment(root: Node, K: int) -> tuple[Rational, Rational] | None:
     return None
 
 
-def _unchanged_direction(root: Node, K: int) -> Rational | None:
+def _unchanged_direction(root, K) -> Rational | None:
     """A direction d ≠ 0 with Σd = 0 along which no affine function that F is made of changes."""
     forms = [at_vertices(x, K) for x in reachable(root) if is_affine(x)]
     rows = fmpq_mat([[fmpq(1)] * K, *forms])

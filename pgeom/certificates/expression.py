@@ -38,51 +38,51 @@ class Node:
     data: tuple[Any, ...]
 
 
-def constant(x: Node) -> fmpq:
+def constant(x) -> fmpq:
     """c₀ of a sum, 0 of anything else."""
     return x.data[0] if x.op == "lin" else ZERO
 
 
-def terms(x: Node) -> list[tuple[fmpq, Node]]:
+def terms(x) -> list[tuple[fmpq, Node]]:
     """The pairs (c_i, x_i) of a sum; (1, x) of anything else."""
     return list(zip(x.data[1:], x.args, strict=True)) if x.op == "lin" else [(ONE, x)]
 
 
-def factors(x: Node) -> list[tuple[Node, fmpq]]:
+def factors(x) -> list[tuple[Node, fmpq]]:
     """The pairs (x_i, r_i) of a product; (x, 1) of anything else."""
     return list(zip(x.args, x.data, strict=True)) if x.op == "mono" else [(x, ONE)]
 
 
-def coefficient(x: Node, y: Node) -> fmpq:
+def coefficient(x, y) -> fmpq:
     """The coefficient of y in the sum x."""
     return next((c for c, z in terms(x) if z is y), ZERO)
 
 
-def are_opposite(x: Node, y: Node) -> bool:
+def are_opposite(x, y):
     """Whether x = −y by their terms."""
     return constant(x) == -constant(y) and [(-c, z) for c, z in terms(x)] == terms(y)
 
 
-def is_rational(x: Node) -> bool:
+def is_rational(x):
     return x.op == "lin" and not x.args
 
 
-def is_multiple(x: Node) -> bool:
+def is_multiple(x):
     """Whether x is c·y with a rational c."""
     return x.op == "lin" and len(x.args) == 1 and x.data[0] == 0
 
 
-def is_root(x: Node) -> bool:
+def is_root(x):
     """Whether x has a fractional power."""
     return x.op == "mono" and any(r.denominator > 1 for r in x.data)
 
 
-def is_affine(x: Node) -> bool:
+def is_affine(x):
     """Whether x is affine in p."""
     return x.op == "p" or (x.op == "lin" and all(y.op == "p" for y in x.args))
 
 
-def reachable(root: Node, *, through_affine: bool = False) -> list[Node]:
+def reachable(root, *, through_affine: bool = False) -> list[Node]:
     """The nodes that the root is made of, arguments first; affine ones are taken as a whole."""
     found: dict[int, Node] = {}
     todo = [root]
@@ -94,51 +94,51 @@ def reachable(root: Node, *, through_affine: bool = False) -> list[Node]:
     return [found[i] for i in sorted(found)]
 
 
-def affine(x: Node) -> tuple[fmpq, dict[int, fmpq]]:
+def affine(x) -> tuple[fmpq, dict[int, fmpq]]:
     """The constant and the coefficients of a node that is affine in p."""
     if x.op == "p":
         return ZERO, {x.data[0]: ONE}
     return x.data[0], {y.data[0]: c for y, c in zip(x.args, x.data[1:], strict=True)}
 
 
-def at_vertices(x: Node, K: int) -> list[fmpq]:
+def at_vertices(x, K) -> list[fmpq]:
     """The values at e_1, …, e_K, which determine an affine node on the simplex."""
     const, slopes = affine(x)
     return [const + slopes.get(k, ZERO) for k in range(K)]
 
 
-def extremes(x: Node, K: int) -> tuple[fmpq, fmpq]:
+def extremes(x, K) -> tuple[fmpq, fmpq]:
     """The least and the largest value of an affine node on the simplex."""
     const, slopes = affine(x)
     values = [const + c for c in slopes.values()] + [const] * (len(slopes) < K)
     return min(values), max(values)
 
 
-def is_even(r: fmpq) -> bool:
+def is_even(r):
     return r.denominator == 1 and r.numerator % 2 == 0
 
 
-def exactly(x: float) -> fmpq:
+def exactly(x) -> fmpq:
     """The rational number that a float is."""
     return fmpq(*float(x).as_integer_ratio())
 
 
-def nearby(x: float | fmpq, largest: int) -> fmpq:
+def nearby(x, largest: int) -> fmpq:
     """The nearest rational number whose denominator is not larger than that."""
     simple = as_fraction(x).limit_denominator(largest)
     return fmpq(simple.numerator, simple.denominator)
 
 
-def as_fraction(x: float | fmpq) -> Fraction:
+def as_fraction(x) -> Fraction:
     return Fraction(int(x.p), int(x.q)) if isinstance(x, fmpq) else Fraction(float(x))
 
 
-def is_softplus(x: Node) -> bool:
+def is_softplus(x):
     """Whether x is log(eʸ + 1)."""
     return x.op == "lse" and x.data == (1, 1) and is_rational(x.args[1]) and not constant(x.args[1])
 
 
-def is_constant(x: Node) -> bool:
+def is_constant(x):
     """Whether x does not depend on p."""
     return all(y.op != "p" for y in reachable(x, through_affine=True))
 
@@ -147,15 +147,15 @@ Point = tuple[fmpq, ...]
 Rational = tuple[fmpq, ...]
 
 
-def unit(k: int, K: int) -> Rational:
+def unit(k: int, K) -> Rational:
     return tuple(fmpq(int(i == k)) for i in range(K))
 
 
-def difference(x: Rational, y: Rational) -> Rational:
+def difference(x, y) -> Rational:
     return tuple(a - b for a, b in zip(x, y, strict=True))
 
 
-def dot(x: Rational, y: Rational) -> fmpq:
+def dot(x, y) -> fmpq:
     return sum((a * b for a, b in zip(x, y, strict=True) if a != 0), fmpq(0))
 
 
@@ -166,11 +166,11 @@ class Cell:
     vertices: list[Rational]
 
     @classmethod
-    def whole(cls, K: int) -> "Cell":
+    def whole(cls, K):
         """All of the simplex."""
         return cls([unit(k, K) for k in range(K)])
 
-    def range_along(self, along: "Direction") -> tuple[fmpq, fmpq]:
+    def range_along(self, along) -> tuple[fmpq, fmpq]:
         """The range of u."""
         values = [dot(along.w, v) for v in self.vertices]
         return min(values), max(values)
@@ -178,7 +178,7 @@ class Cell:
     def halves(self) -> tuple[tuple[int, int], tuple["Cell", "Cell"]]:
         """The longest edge, and the cells on either side of its middle."""
 
-        def length(pair: tuple[int, int]) -> fmpq:
+        def length(pair):
             step = difference(self.vertices[pair[0]], self.vertices[pair[1]])
             return dot(step, step)
 
@@ -205,7 +205,7 @@ class Direction:
         low, high = (unit(self.w.index(v), len(self.w)) for v in (0, 1))
         return low, high
 
-    def point(self, u: fmpq) -> Rational:
+    def point(self, u) -> Rational:
         """The point with w·p = u between the two vertices."""
         return tuple(a + u * (b - a) for a, b in zip(*self.ends, strict=True))
 
@@ -214,14 +214,14 @@ class Direction:
         low, high = self.ends
         return difference(high, low)
 
-    def relate(self, x: Node) -> tuple[fmpq, fmpq]:
+    def relate(self, x) -> tuple[fmpq, fmpq]:
         """(α, β) with x = α·u + β on the simplex."""
         values = at_vertices(x, len(self.w))
         low, high = (values[self.w.index(u)] for u in (0, 1))
         return high - low, low
 
 
-def direction(x: Node, K: int) -> Direction | None:
+def direction(x, K) -> Direction | None:
     """The direction that an affine node is a function of; None if it is constant.
 
     Of w and 1 − w, the one with fewer classes in it, or else with more of the first class.
@@ -235,13 +235,13 @@ def direction(x: Node, K: int) -> Direction | None:
     return Direction(min((w, other), key=lambda w: (sum(x != 0 for x in w), [-x for x in w])))
 
 
-def directions(x: Node, K: int) -> set[Direction]:
+def directions(x, K) -> set[Direction]:
     """The directions that x depends on."""
     forms = (y for y in reachable(x) if is_affine(y))
     return {along for y in forms if (along := direction(y, K)) is not None}
 
 
-def direction_of(x: Node, K: int) -> Direction | None:
+def direction_of(x, K) -> Direction | None:
     """The direction that x is a function of, None if there are several or none."""
     found = directions(x, K)
     return found.pop() if len(found) == 1 else None

@@ -18,7 +18,6 @@ from pgeom.certificates.arithmetics import second_derivative
 from pgeom.certificates.expression import (
     ONE,
     Cell,
-    Direction,
     Node,
     exactly,
     nearby,
@@ -33,7 +32,7 @@ from pgeom.certificates.matrices import (
     least_eigenvalue,
     quadratic_form,
 )
-from pgeom.certificates.rules import Proof, Rules, group_by_direction
+from pgeom.certificates.rules import Proof, group_by_direction
 
 SHARES = (0.8, 0.5, 0.2, 0.05, 0.01)  # of a positive estimate, so that little of it is given away
 SLACKS = (1e-13, 1e-11, 1e-8, 1e-5, 1e-3, 0.03, 0.3, 1.0, 3.0)  # relative
@@ -91,7 +90,7 @@ class HessianBound:
     With `refine`, terms that are convex by rules have Hessians, too, where 0 is too low a bound.
     """
 
-    def __init__(self, root: Node, sign: int, rules: Rules, refine: bool = False):
+    def __init__(self, root, sign, rules, refine: bool = False):
         self.K, self.rules, self.sign, self.refine = rules.K, rules, sign, refine
         total = root if root.op == "lin" else Node(-1, "lin", (root,), (fmpq(0), ONE))
         self.parts = []
@@ -99,7 +98,7 @@ class HessianBound:
             chosen = [(sign * terms(total)[i][0], terms(total)[i][1]) for i in indices]
             self.parts.append(self._part(along, indices, chosen))
 
-    def _part(self, along: Direction | None, indices: list[int], chosen: list) -> Part:
+    def _part(self, along, indices, chosen):
         if along is not None:
             return Part(Proof("ridge"), indices, chosen, along)
         ((c, x),) = chosen
@@ -127,7 +126,7 @@ class HessianBound:
         rows = [y for x in general for y in reachable(x)]
         return 1 + self.K * (self.K - 1) * sum(1 + len(y.data) for y in rows)
 
-    def on_cell(self, cell: Cell) -> Bound | None:
+    def on_cell(self, cell) -> Bound | None:
         """The matrix on a cell, or None if a part has no bound there."""
         total, ridges = fmpq_mat(self.K, self.K), []
         for part in self.parts:
@@ -152,14 +151,14 @@ class HessianBound:
         return Bound(rows, ridges, scale)
 
 
-def _add_hessian(total: Rows, part: Part, cell: Cell) -> bool:
+def _add_hessian(total, part, cell):
     """Add balls around the entries in the basis e_i − e_K; whether they are finite.
 
     By polarisation: 4uᵀHv is the second derivative along u + v less that along u − v.
     """
     ((c, x),), n = part.chosen, len(total) - 1
 
-    def along(i: int, j: int, sign: int) -> arb:
+    def along(i, j, sign):
         d = [fmpq((k == i) + sign * (k == j)) for k in range(n)] + [fmpq(-1 - sign)]
         return c * second_derivative(x, cell.vertices, tuple(d))
 
@@ -182,7 +181,7 @@ class Cover(NamedTuple):
     worst: Cell
 
     @property
-    def convex(self) -> bool:
+    def convex(self):
         return self.bound is not None and self.bound >= 0
 
     def document(self) -> dict[str, Any] | None:
@@ -209,14 +208,14 @@ def cover(
       target: a bound that suffices.
     """
 
-    def bound(cell: Cell, leaf: dict) -> tuple[float, Bound | None]:
+    def bound(cell, leaf) -> tuple[float, Bound | None]:
         found = hessian.on_cell(cell)
         if found is None:
             return -math.inf, None
         leaf["bends"] = found.ridges
         return found.estimate(), found
 
-    def done(lowest: float, count: int) -> bool:
+    def done(lowest, count):
         lost = math.isinf(lowest) and count > UNBOUNDED
         return lost or count >= cells or lowest >= enough
 
@@ -227,7 +226,7 @@ def cover(
 
 
 def bisect(
-    K: int,
+    K,
     bound: Callable[[Cell, dict], tuple[float, Any]],
     done: Callable[[float, int], bool],
 ) -> tuple[dict[str, Any], list[tuple]]:
@@ -239,7 +238,7 @@ def bisect(
     tree, count = {}, itertools.count()
     queue: list[tuple] = []
 
-    def add(cell: Cell, leaf: dict) -> None:
+    def add(cell, leaf):
         value, found = bound(cell, leaf)
         heapq.heappush(queue, (value, next(count), cell, leaf, found))
 
@@ -254,7 +253,7 @@ def bisect(
     return tree, queue
 
 
-def _verified(bounds: list[Bound | None], lowest: float) -> fmpq | None:
+def _verified(bounds, lowest) -> fmpq | None:
     """The bound that is proved on all cells: the estimate, or a little less."""
     if not math.isfinite(lowest):
         return None

@@ -15,8 +15,6 @@ import numpy as np
 from flint import arb, ctx, fmpq, fmpq_mat
 
 from pgeom.certificates.expression import (
-    Cell,
-    Node,
     at_vertices,
     constant,
     exactly,
@@ -32,7 +30,7 @@ SLACK = fmpq(10**12 - 1, 10**12)  # by which a factor is lowered, so that other 
 Rows = list[list[Any]]  # of a symmetric matrix, rational numbers or balls
 
 
-def is_at_least(L: Rows, m: fmpq | int = 0) -> bool:
+def is_at_least(L, m=0):
     """Whether xᵀLx ≥ m‖x‖² for all x with Σx = 0 is proved, in the basis e_i − e_K."""
     *rest, n = range(len(L))
     reduced = [
@@ -44,11 +42,11 @@ def is_at_least(L: Rows, m: fmpq | int = 0) -> bool:
     return not has_balls(L) and len(L) <= EXACT and is_semidefinite(reduced)
 
 
-def has_balls(L: Rows) -> bool:
+def has_balls(L):
     return any(isinstance(x, arb) for row in L for x in row)
 
 
-def is_semidefinite(rows: Rows) -> bool:
+def is_semidefinite(rows: Rows):
     """By elimination: a pivot may be zero if its whole row is."""
     rows = [list(row) for row in rows]
     for k, top in enumerate(rows):
@@ -60,18 +58,18 @@ def is_semidefinite(rows: Rows) -> bool:
     return True
 
 
-def least_eigenvalue(L: np.ndarray) -> float:
+def least_eigenvalue(L) -> float:
     """The least eigenvalue on the tangent space, in float64."""
     basis = tangent_basis(len(L))
     return float(np.linalg.eigvalsh(basis.T @ L @ basis)[0])
 
 
-def is_bilinear(x: Node) -> bool:
+def is_bilinear(x):
     """Whether x is a product of two affine forms, or the square of one."""
     return x.op == "mono" and all(map(is_affine, x.args)) and x.data in ((1, 1), (2,))
 
 
-def quadratic_form(x: Node, K: int) -> fmpq_mat | None:
+def quadratic_form(x, K) -> fmpq_mat | None:
     """Q with pᵀQp = x on the simplex, or None if x is no quadratic function; its Hessian is 2Q.
 
     >>> from pgeom.certificates.algebra import Graph
@@ -106,7 +104,7 @@ class Length(NamedTuple):
     s: fmpq
 
     @classmethod
-    def of(cls, x: Node, K: int) -> "Length | None":
+    def of(cls, x, K):
         """Of a root of a positive definite quadratic function; None of another node."""
         if x.op != "mono" or x.data != (fmpq(1, 2),) or x.args[0].op != "quadratic":
             return None
@@ -116,7 +114,7 @@ class Length(NamedTuple):
         s = sum(Q.solve(fmpq_mat([[1]] * K)).entries(), fmpq(0))
         return cls(Q, s) if s > 0 else None
 
-    def factor(self, sign: int, cell: Cell) -> fmpq:
+    def factor(self, sign, cell) -> fmpq:
         """f with sign·H ⪰ f·Q on a cell; the length is largest at a vertex."""
         if sign < 0:
             return -(_below(1 / arb(self.s).sqrt()) ** -1)
@@ -125,5 +123,5 @@ class Length(NamedTuple):
         return _below(1 / (self.s * largest * largest.sqrt()))
 
 
-def _below(x: arb) -> fmpq:
+def _below(x):
     return exactly(float(x.lower())) * SLACK

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from pgeom.certificates.algebra import Graph
 from pgeom.certificates.arithmetics import Intervals, Undefined
 from pgeom.certificates.expression import (
     ONE,
@@ -75,7 +74,7 @@ class Condition:
     truth: tuple[bool, bool, bool]
 
 
-def lift(f: Callable[..., Any], *args: Any) -> Any:
+def lift(f: Callable[..., Any], *args):
     """f of arguments that may be split or unreadable."""
     if (broken := next((x for x in args if isinstance(x, Unreadable)), None)) is not None:
         return broken
@@ -90,7 +89,7 @@ def lift(f: Callable[..., Any], *args: Any) -> Any:
     return Split(inside, face, other)
 
 
-def value_on_face(x: Node, face: Node, K: int) -> fmpq | None:
+def value_on_face(x, face, K) -> fmpq | None:
     """The value where the face is zero, if it is one number and everything in x is finite there."""
     ranges = Intervals(K)
     ranges.known[face] = Intervals.zero
@@ -105,7 +104,7 @@ def value_on_face(x: Node, face: Node, K: int) -> fmpq | None:
 class Arithmetic:
     """Operations on single elements: arithmetic, comparisons and choices."""
 
-    def __init__(self, graph: Graph, ranges: Ranges):
+    def __init__(self, graph, ranges: Ranges):
         self.g, self.ranges = graph, ranges
         g = graph
         one = g.const(1)
@@ -142,74 +141,74 @@ class Arithmetic:
         for name in ("sin", "cos", "tan", "atan", "erf"):
             self.operations[name] = lambda x, name=name: g.node(name, (x,))
 
-    def on_reals(self, f: Callable[..., Any], *args: Any) -> Any:
+    def on_reals(self, f: Callable[..., Any], *args):
         """f of elements of arrays of floats."""
         return lift(f, *(real(x, self.g) for x in args))
 
-    def apply(self, name: str, *args: Any) -> Any:
+    def apply(self, name, *args):
         """An operation on elements."""
 
-        def one(*xs: Any) -> Any:
+        def one(*xs):
             infinite = any(isinstance(x, float) for x in xs) and name not in WITH_INFINITY
             return of_infinity(name, *xs) if infinite else self.operations[name](*xs)
 
         return self.on_reals(one, *args)
 
-    def clamp(self, low: Any, x: Any, high: Any) -> Any:
+    def clamp(self, low, x, high):
         """x, or the bound that it is beyond."""
         return self.apply("min", self.apply("max", x, low), high)
 
-    def polynomial(self, x: Any, *coefficients: Any) -> Any:
+    def polynomial(self, x, *coefficients: Any):
         """The polynomial of such coefficients, the constant one first."""
         total, *others = reversed(coefficients)
         for c in others:
             total = self.apply("add", self.apply("mul", total, x), c)
         return total
 
-    def _quotient(self, x: Node, y: Node) -> Any:
+    def _quotient(self, x, y):
         if is_rational(y) and y.data[0] == 0:
             return Unreadable("`div` by zero")
         inverse = self.power(y, -ONE, "div")
         return inverse if isinstance(inverse, Unreadable) else self.g.mul(x, inverse)
 
-    def _power(self, x: Node, y: Node) -> Any:
+    def _power(self, x, y):
         if is_rational(y):
             return self.power(x, nearest_fraction(y.data[0]), "pow")
         logarithm = self._log(x, "pow")
         return self.g.exp(self.g.mul(y, logarithm)) if isinstance(logarithm, Node) else logarithm
 
-    def _log(self, x: Node, name: str = "log") -> Any:
+    def _log(self, x, name="log"):
         if is_rational(x) and x.data[0] == 0:
             return -math.inf if name == "log" else Unreadable(f"`{name}` of zero")
         return self.g.log(x) if self._is_defined(x, -HALF) else outside(name)
 
-    def _log2(self, x: Node) -> Any:
+    def _log2(self, x):
         unit = self.g.power(self.g.log(self.g.const(2)), -1)
         return lift(lambda y: self.g.mul(unit, y), self._log(x, "log2"))
 
-    def power(self, x: Node, r: fmpq, name: str) -> Any:
+    def power(self, x, r, name):
         """x^r, where that is a real number wherever all p_k are positive."""
         return self.g.power(x, r) if self._is_defined(x, r) else outside(name)
 
-    def _is_defined(self, x: Node, r: fmpq) -> bool:
+    def _is_defined(self, x, r):
         """Whether x^r is: checked before a simplification may hide it."""
         whole, ranges = r.denominator == 1, self.ranges
         if whole and r >= 0:
             return True
         return ranges.exceeds_zero(x, r > 0) or (whole and ranges.exceeds_zero(self.g.scale(-1, x)))
 
-    def _is_finite(self, x: Any) -> Any:
+    def _is_finite(self, x):
         if isinstance(x, float) or self.ranges.range(x).finite:
             return not isinstance(x, float)
         return Unreadable("`is_finite` of a number that may be infinite")
 
-    def _sign(self, x: Node) -> Any:
+    def _sign(self, x):
         range_ = self.ranges.range(x)
         if range_.lo > 0 or range_.hi < 0:
             return self.g.const(1 if range_.lo > 0 else -1)
         return Unreadable("`sign` of a number that may be zero")
 
-    def _compare(self, op: str, x: Any, y: Any) -> Any:
+    def _compare(self, op, x, y):
         """x ? y of numbers and nodes, which on the boundary may not be infinite."""
         if not all(isinstance(z, float) or self.ranges.range(z).finite for z in (x, y)):
             return Unreadable(f"`{op}` of a number that may be infinite")
@@ -227,7 +226,7 @@ class Arithmetic:
             return truth[0]
         return Split(truth[0], size, truth[1]) if is_affine(d) else Condition(d, TRUTH[op])
 
-    def choose(self, condition: Any, no: Any, yes: Any) -> Any:
+    def choose(self, condition, no, yes):
         """`jnp.where(condition, yes, no)`."""
         if isinstance(condition, Unreadable):
             return condition
@@ -239,10 +238,10 @@ class Arithmetic:
             return Unreadable("a choice by a number that is not known")
         return lift(lambda a, b: self._cut(condition, a, b), no, yes)
 
-    def _split(self, condition: Split, no: Any, yes: Any) -> Any:
+    def _split(self, condition, no, yes):
         face = condition.face
 
-        def on_face(x: Any) -> Any:
+        def on_face(x):
             return x.other if isinstance(x, Split) and x.face is face else x
 
         inside = yes if condition.inside else no
@@ -255,7 +254,7 @@ class Arithmetic:
             return inside
         return Split(inside, face, other)
 
-    def _cut(self, condition: Condition, no: Any, yes: Any) -> Any:
+    def _cut(self, condition, no, yes):
         """no + Σ c·max(d, 0)^r if yes − no = Σ c·d^r: the same without a choice."""
         d, truth, g = condition.d, condition.truth, self.g
         no, yes = (g.const(int(x)) if isinstance(x, (bool, int)) else x for x in (no, yes))
@@ -272,7 +271,7 @@ class Arithmetic:
                 return g.lin(fmpq(0), [(fmpq(1), no), *powers])
         return Unreadable("`where` with a condition that cuts through the simplex")
 
-    def _powers(self, gap: Node, d: Node) -> list[tuple[fmpq, fmpq]] | None:
+    def _powers(self, gap, d) -> list[tuple[fmpq, fmpq]] | None:
         """Pairs (r, c) with gap = Σ c·d^r and r > 0, or None."""
         own = [(c, x) for c, x in terms(gap) if x.op == "mono" and x.args == (d,)]
         rest = self.g.lin(constant(gap), [pair for pair in terms(gap) if pair not in own])
@@ -283,7 +282,7 @@ class Arithmetic:
             return None
         return [(fmpq(1), found[0]), (fmpq(2), found[1]), *((x.data[0], c) for c, x in own)]
 
-    def _quadratic_in(self, x: Node, d: Node) -> tuple[fmpq, fmpq] | None:
+    def _quadratic_in(self, x, d) -> tuple[fmpq, fmpq] | None:
         """(a, b) with x = a·d + b·d² on the simplex, by coefficients; or None."""
         g = self.g
         square = g.power(d, 2)
@@ -304,7 +303,7 @@ class Arithmetic:
         return table[0, 2], table[1, 2] if rank == 2 else ZERO
 
 
-def of_infinity(name: str, *xs: Any) -> Any:
+def of_infinity(name, *xs: Any):
     """An operation on infinite numbers, and on others of which it matters that they are finite."""
     if name in ("max", "min"):
         weakest = -math.inf if name == "max" else math.inf
@@ -318,17 +317,17 @@ def of_infinity(name: str, *xs: Any) -> Any:
     return value if math.isinf(value) else Unreadable(f"`{name}` of an infinite constant")
 
 
-def outside(name: str) -> Unreadable:
+def outside(name) -> Unreadable:
     return Unreadable(f"`{name}` of a number that may be outside its domain")
 
 
-def nearest_fraction(r: fmpq) -> fmpq:
+def nearest_fraction(r) -> fmpq:
     """An exponent: the fraction that was meant by the float nearest to it, such as 1/3."""
     simple = nearby(r, SIMPLE)
     return simple if float(simple) == float(r) else r
 
 
-def negation(x: Any) -> Any:
+def negation(x):
     if isinstance(x, Condition):
         above, on, below = x.truth
         return replace(x, truth=(not above, not on, not below))
@@ -343,7 +342,7 @@ def joined(neutral, x, y):
     return x if x == y else Unreadable("several conditions that cut through the simplex")
 
 
-def number(value: Any, graph: Graph) -> Any:
+def number(value, graph):
     """A constant of a jaxpr as an element: exactly the number that the float is."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
@@ -355,7 +354,7 @@ def number(value: Any, graph: Graph) -> Any:
     return value if math.isinf(value) else graph.const(exactly(value))
 
 
-def real(x: Any, graph: Graph) -> Any:
+def real(x, graph):
     """An element of an array of floats."""
     if isinstance(x, (bool, int)):
         return graph.const(int(x))
@@ -364,7 +363,7 @@ def real(x: Any, graph: Graph) -> Any:
     return x
 
 
-def is_concrete(array: np.ndarray) -> bool:
+def is_concrete(array):
     """Whether all elements are integers or truth values."""
     return all(isinstance(x, (bool, int)) for x in array.flat)
 
@@ -385,7 +384,7 @@ def _largest(do, args, params, aval):
     return [values, places]
 
 
-def _descending(do: Arithmetic, elements: list) -> list:
+def _descending(do, elements):
     """The k-th largest is the sum of the k largest less that of the k − 1 largest.
 
     The sum of the k largest is the maximum over all sets of k elements.
@@ -411,7 +410,7 @@ def elementwise(f: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
     return np.array(results, dtype=object).reshape(wide[0].shape)
 
 
-def _along(f: Callable[[list], list], array: np.ndarray, axis: int, size: int) -> np.ndarray:
+def _along(f, array, axis, size) -> np.ndarray:
     """f on every row along an axis, which then has this size."""
     rows = np.moveaxis(array, axis, -1)
     results = [f(list(rows[index])) for index in np.ndindex(*rows.shape[:-1])]
@@ -425,7 +424,7 @@ def _convert(do, args, params, aval):
     return elementwise(lambda x: do.on_reals(lambda y: y, x), args[0])
 
 
-def _reduce(name: str) -> Rule:
+def _reduce(name):
     """Σ, Π, max or min over axes."""
 
     def rule(do, args, params, aval):
@@ -436,7 +435,7 @@ def _reduce(name: str) -> Rule:
     return rule
 
 
-def fold(do: Arithmetic, name: str, elements: list) -> Any:
+def fold(do: Arithmetic, name, elements: list):
     """A binary operation over a list; sums and maxima of nodes at once."""
     at_once = {"add": do.g.add, "max": do.g.maximum}
     if name in at_once and elements and all(isinstance(x, Node) for x in elements):
@@ -450,7 +449,7 @@ def fold(do: Arithmetic, name: str, elements: list) -> Any:
 def _cumulative_sum(do, args, params, aval):
     step = -1 if params["reverse"] else 1
 
-    def sums(row: list) -> list:
+    def sums(row):
         return [*accumulate(row[::step], lambda x, y: do.apply("add", x, y))][::step]
 
     axis = params["axis"]
@@ -488,7 +487,7 @@ def _integer_power(do, args, params, aval):
     return elementwise(lambda x: do.apply("pow", x, exponent), args[0])
 
 
-def _logical(f: Callable[..., Any]) -> Rule:
+def _logical(f):
     """Of truth values; of integers, `and`, `or` and `not` act on their bits."""
 
     def rule(do, args, params, aval):

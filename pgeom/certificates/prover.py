@@ -25,7 +25,6 @@ from pgeom.certificates.disproofs import (
     sample,
 )
 from pgeom.certificates.expression import (
-    Node,
     as_fraction,
     at_vertices,
     dot,
@@ -34,11 +33,10 @@ from pgeom.certificates.expression import (
     nearby,
     reachable,
 )
-from pgeom.certificates.hessians import Cover, HessianBound, cover
+from pgeom.certificates.hessians import HessianBound, cover
 from pgeom.certificates.reader import Reading, Unsupported, read
-from pgeom.certificates.rules import Proof, span_tangents
+from pgeom.certificates.rules import span_tangents
 from pgeom.diagnosis.search import Witness
-from pgeom.types import Generator
 
 PRECISION = 128  # bits of interval endpoints
 SHARPEN = {"gap": 2e-3, "cells": 200}  # a bound that holds already, K ≤ 3
@@ -46,7 +44,7 @@ DECIDE = {"gap": 0.5, "cells": 400}  # whether F is convex at all, K ≤ 6
 WORK = 300_000  # evaluations of rows in balls that a decision may take, by a checker as well
 
 
-def prove(F: Generator, K: int) -> Certificate:
+def prove(F, K) -> Certificate:
     """Everything that the methods prove about F on K classes."""
     start = time.perf_counter()
     with ctx.workprec(PRECISION):
@@ -102,16 +100,16 @@ class Prover:
         witness = _witness(pair, flat)
         return _certificate(self.K, start, convex, strict, below, above, witness, reason, rest)
 
-    def _whole(self, sign: int) -> Cover:
+    def _whole(self, sign):
         """What one matrix for the whole simplex proves."""
         return cover(HessianBound(self.root, sign, self.rules), self._least(sign))
 
-    def _least(self, sign: int) -> float:
+    def _least(self, sign):
         """The least curvature of sign·F that was seen."""
         values = self.seen.lowest if sign == 1 else -self.seen.highest
         return float(values.min()) if len(values) else math.inf
 
-    def _refined(self, whole: Cover, known: bool) -> Cover:
+    def _refined(self, whole, known):
         """The bound on cells, where that on the whole simplex is too coarse and K is small."""
         hessian, least = whole.hessian, self._least(whole.hessian.sign)
         bound = -math.inf if whole.bound is None else float(whole.bound)
@@ -128,7 +126,7 @@ class Prover:
                 return sharper
         return whole
 
-    def _disproof(self, lower: Cover) -> Pair | None:
+    def _disproof(self, lower) -> Pair | None:
         extra = [lower.worst.centre()]
         if len(self.seen.lowest):
             extra.insert(0, self.seen.points[np.argmin(self.seen.lowest)])
@@ -138,12 +136,12 @@ class Prover:
                 extra.append(inside(part.data, lowest.place))
         return negative_pair(self.root, self.K, extra)
 
-    def _is_strict(self, tree: Proof | None, lower: Cover) -> bool:
+    def _is_strict(self, tree, lower):
         if lower.bound is not None and lower.bound > 0:
             return True
         return tree is not None and span_tangents(tree.strict, self.K)
 
-    def _attained(self, sign: int) -> dict[str, Any] | None:
+    def _attained(self, sign) -> dict[str, Any] | None:
         """Where the curvature of sign·F is least in float64: a point, a direction, and a bound.
 
         The curvature of F is at most that for sign 1, and at least that for sign −1.
@@ -163,7 +161,7 @@ class Prover:
         return {"p": p, "d": d, "value": sign * exactly(size + 1e-12 * abs(size) + 1e-30)}
 
 
-def node_rows(root: Node, K: int) -> list[list[Any]]:
+def node_rows(root, K) -> list[list[Any]]:
     """The expression as rows [operation, arguments, constants], the root last.
 
     Affine functions are written as their values at the vertices.
@@ -177,7 +175,7 @@ def node_rows(root: Node, K: int) -> list[list[Any]]:
     ]
 
 
-def _certificate(K, start, convex, strict, below, above, witness, reason, rest) -> Certificate:
+def _certificate(K, start, convex, strict, below, above, witness, reason, rest):
     """The certificate of these verdicts, of the evidence for bounds, and of what else it holds."""
     method = "disproof" if convex == "disproved" else "none"
     if convex == "proved" and below is not None:

@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import ctx, fmpq
 
 from pgeom.certificates.arithmetics import Series, values
 from pgeom.certificates.certificate import jaxpr_hash, seal, write_document
 from pgeom.certificates.disproofs import rational_point, sample
 from pgeom.certificates.expression import (
-    Cell,
-    Node,
     Rational,
     as_fraction,
     difference,
@@ -33,8 +31,7 @@ from pgeom.certificates.expression import (
 from pgeom.certificates.hessians import bisect
 from pgeom.certificates.prover import node_rows
 from pgeom.certificates.reader import read
-from pgeom.certificates.rules import Proof, span_tangents
-from pgeom.types import Generator
+from pgeom.certificates.rules import span_tangents
 
 PRECISION = 128  # bits
 LOWEST = 3  # vertices, and other points, whose tangents are tried
@@ -61,7 +58,7 @@ class RangeCertificate(NamedTuple):
     seconds: float
     document: dict[str, Any]
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: str | Path):
         """Write the certificate as JSON, for `python -m proofs_numeric.checker PATH`."""
         write_document(self.document, path)
 
@@ -75,9 +72,7 @@ class _Extreme(NamedTuple):
     value: fmpq
 
 
-def prove_range(
-    F: Generator, K: int, *, gap: float = 1e-3, cells: int = 20_000
-) -> RangeCertificate:
+def prove_range(F, K, *, gap: float = 1e-3, cells: int = 20_000) -> RangeCertificate:
     """Bounds on the least and the largest value of F on the simplex, and points that attain them.
 
     Args:
@@ -101,13 +96,13 @@ def prove_range(
     return RangeCertificate(K, *ends, seconds, document)
 
 
-def _extreme(root: Node, K: int, sign: int, tree: Proof | None, gap: float, cells: int) -> _Extreme:
+def _extreme(root, K, sign, tree, gap, cells):
     if tree is None:
         return _on_cells(root, K, sign, gap, cells)
     return _by_tangent(root, K) if sign == 1 else _by_vertices(root, K)
 
 
-def _by_vertices(root: Node, K: int) -> _Extreme:
+def _by_vertices(root, K):
     ends = [-_value(root, unit(k, K)) for k in range(K)]
     k = int(np.argmin([float(x.mid()) for x in ends]))
     lowest = min((x.lower() for x in ends), key=float)
@@ -115,7 +110,7 @@ def _by_vertices(root: Node, K: int) -> _Extreme:
     return _Extreme(_outside(lowest, -1), cover, unit(k, K), _outside(ends[k].upper(), 1))
 
 
-def _by_tangent(root: Node, K: int) -> _Extreme:
+def _by_tangent(root, K):
     """The best of the tangents at a few points: the centre, and the lowest vertices and others."""
     points, vertices = sample(K), np.eye(K)
     points = points[(points > 0).all(axis=1)]
@@ -131,12 +126,12 @@ def _by_tangent(root: Node, K: int) -> _Extreme:
     return _Extreme(_outside(best, -1), {"at": at}, at, _outside(_value(root, at).upper(), 1))
 
 
-def _on_cells(root: Node, K: int, sign: int, gap: float, cells: int) -> _Extreme:
+def _on_cells(root, K, sign, gap, cells):
     """The cell with the lowest bound is halved until that is close to a value."""
     best, place = math.inf, unit(0, K)
     size = float(np.nanmax(np.abs(values(root, sample(K)))))
 
-    def bound(cell: Cell, leaf: dict) -> tuple[float, None]:
+    def bound(cell, leaf) -> tuple[float, None]:
         nonlocal best, place
         p = cell.vertices[0]
         start = _value(root, p)
@@ -146,14 +141,14 @@ def _on_cells(root: Node, K: int, sign: int, gap: float, cells: int) -> _Extreme
         ends = [sign * (start + Series(cell.vertices, d)(root)[1]) for d in steps]
         return min(-math.inf if x.is_nan() else float(x.lower()) for x in ends), None
 
-    def done(lowest: float, count: int) -> bool:
+    def done(lowest, count):
         return lowest >= best - gap * max(abs(best), size / 10) or count >= cells
 
     tree, leaves = bisect(K, bound, done)
     return _Extreme(_outside(leaves[0][0], -1, RADII), tree, place, _outside(best, 1))
 
 
-def _document(root, K, tree: Proof | None, jaxpr: str, low: _Extreme, high: _Extreme) -> dict:
+def _document(root, K, tree, jaxpr, low, high):
     strict = tree is not None and span_tangents(tree.strict, K)
     rules = None if tree is None else {"bound": 0, "proof": tree.document(), "cover": {}}
     return seal(
@@ -182,11 +177,11 @@ def _document(root, K, tree: Proof | None, jaxpr: str, low: _Extreme, high: _Ext
     )
 
 
-def _value(root: Node, p: Rational) -> arb:
+def _value(root, p):
     return Series([p], (fmpq(0),) * len(p))(root)[0]
 
 
-def _outside(x: arb | float, sign: int, slack: float = ROUNDING) -> fmpq:
+def _outside(x, sign, slack=ROUNDING):
     """A rational number a little above x (sign 1) or below it."""
     value = float(x)
     return nearby(value + sign * slack * (1 + abs(value)), 10**15)

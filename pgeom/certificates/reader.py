@@ -34,7 +34,6 @@ from pgeom.certificates.operations import (
 from pgeom.certificates.rewriting import rewrite
 from pgeom.certificates.rules import Ranges, Rules
 from pgeom.functions import trace
-from pgeom.types import Generator
 
 CALLS = {"pjit", "jit", "closed_call", "core_call", "checkpoint", "remat", "remat2"}
 CALLS |= {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
@@ -84,7 +83,7 @@ class Reading(NamedTuple):
     jaxpr: Any
 
 
-def read(F: Generator, K: int) -> Reading:
+def read(F, K) -> Reading:
     """The expression of F on K classes, traced in float64.
 
     Raises:
@@ -109,7 +108,7 @@ def read(F: Generator, K: int) -> Reading:
     return Reading(rewrite(graph, root), ranges.rules, jaxpr)
 
 
-def _differs_in_float32(F: Generator, K: int, double: Any) -> bool:
+def _differs_in_float32(F, K, double):
     try:
         single = trace(F, jnp.full(K, 1 / K, jnp.float32))
     except (TypeError, ValueError):  # in float32 F is no function at all
@@ -120,13 +119,13 @@ def _differs_in_float32(F: Generator, K: int, double: Any) -> bool:
 class Reader:
     """Runs a jaxpr on arrays of expressions."""
 
-    def __init__(self, graph: Graph, ranges: Ranges):
+    def __init__(self, graph, ranges: Ranges):
         self.g, self.arithmetic = graph, Arithmetic(graph, ranges)
 
-    def run(self, jaxpr: Any, consts: list, args: list[np.ndarray]) -> list[np.ndarray]:
+    def run(self, jaxpr: Any, consts: list, args) -> list[np.ndarray]:
         known: dict[Any, np.ndarray] = {}
 
-        def value(atom: Any) -> np.ndarray:
+        def value(atom) -> np.ndarray:
             if isinstance(atom, core.Literal):
                 return self._constant(atom.val)
             return known[atom]
@@ -138,12 +137,12 @@ class Reader:
             known |= dict(zip(eqn.outvars, results, strict=True))
         return [value(atom) for atom in jaxpr.outvars]
 
-    def _constant(self, value: Any) -> np.ndarray:
+    def _constant(self, value) -> np.ndarray:
         if not any(jnp.issubdtype(jnp.result_type(value), kind) for kind in (*WHOLE, jnp.floating)):
             return _filled(jnp.shape(value), Unreadable("constants that are not real numbers"))
         return elementwise(lambda x: number(x, self.g), np.asarray(value))
 
-    def _equation(self, eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+    def _equation(self, eqn, args) -> list[np.ndarray]:
         name, params = eqn.primitive.name, eqn.params
         if name in CALLS:
             inner = next(params[key] for key in BODIES if key in params)
@@ -157,7 +156,7 @@ class Reader:
             return [_filled(var.aval.shape, broken) for var in eqn.outvars]
         return result if isinstance(result, list) else [result]
 
-    def _scan(self, eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+    def _scan(self, eqn, args) -> list[np.ndarray]:
         """A loop of known length, step by step.
 
         What has one more axis outside the body than inside it is read or written step by step; the
@@ -177,7 +176,7 @@ class Reader:
         columns = zip(*(rows[t] for t in range(length)), strict=True)
         return [*carry, *(np.stack(column) for column in columns)]
 
-    def _while(self, eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+    def _while(self, eqn, args) -> list[np.ndarray]:
         """A loop whose condition is known at every step, such as a count."""
         params = eqn.params
         test, body = params["cond_jaxpr"], params["body_jaxpr"]
@@ -192,7 +191,7 @@ class Reader:
             carry = self.run(body.jaxpr, body.consts, [*args[first:last], *carry])
         raise NotImplementedError
 
-    def _cond(self, eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+    def _cond(self, eqn, args) -> list[np.ndarray]:
         """The branch that a known number chooses."""
         if not is_concrete(args[0]):
             raise NotImplementedError
@@ -201,7 +200,7 @@ class Reader:
         branch = branches[min(max(int(args[0].item()), 0), last)]
         return self.run(branch.jaxpr, branch.consts, args[1:])
 
-    def _results(self, eqn: Any, args: list[np.ndarray]) -> Any:
+    def _results(self, eqn, args):
         name, aval = eqn.primitive.name, eqn.outvars[0].aval
         if name in IDENTITIES:
             return args
@@ -219,26 +218,26 @@ class Reader:
         return RULES[name](self.arithmetic, args, eqn.params, aval)
 
 
-def _count_alike(outside: list, inside: list) -> int:
+def _count_alike(outside, inside):
     """How many variables of a loop have the same shape outside and inside its body."""
     pairs = zip(outside, inside, strict=True)
     return sum(one.aval.shape == other.aval.shape for one, other in pairs)
 
 
-def _is_whole(variables: list) -> bool:
+def _is_whole(variables):
     """Whether all of them are integers or truth values."""
     types = [variable.aval.dtype for variable in variables]
     return all(any(jnp.issubdtype(dtype, kind) for kind in WHOLE) for dtype in types)
 
 
-def _computed(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+def _computed(eqn, args) -> list[np.ndarray]:
     """The results of an operation on known integers and truth values, which wrap as they do."""
     dtypes = [atom.aval.dtype for atom in eqn.invars]
     typed = [x.astype(dtype) for x, dtype in zip(args, dtypes, strict=True)]
     return [result.astype(object) for result in _bind(eqn, typed)]
 
 
-def _moved(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+def _moved(eqn, args) -> list[np.ndarray]:
     """The result of an operation that moves elements: JAX moves their numbers."""
     count = MOVED[eqn.primitive.name] % (len(args) + 1)
     elements = np.concatenate([x.reshape(-1) for x in args[:count]])
@@ -255,11 +254,11 @@ def _moved(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
     return [elements[places.reshape(-1)].reshape(places.shape) for places in results]
 
 
-def _bind(eqn: Any, args: list[np.ndarray]) -> list[np.ndarray]:
+def _bind(eqn, args) -> list[np.ndarray]:
     with jax.enable_x64(True):
         found = eqn.primitive.bind(*map(jnp.asarray, args), **eqn.params)
     return [np.asarray(x) for x in (found if eqn.primitive.multiple_results else [found])]
 
 
-def _filled(shape: tuple[int, ...], element: Any) -> np.ndarray:
+def _filled(shape, element) -> np.ndarray:
     return np.full(shape, element, dtype=object)

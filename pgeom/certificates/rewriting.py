@@ -13,9 +13,8 @@ in a sum become one matrix, Σ c·(a·p)(b·p) = pᵀQp on the simplex.
 
 import math
 
-from flint import fmpq, fmpq_mat
+from flint import fmpq
 
-from pgeom.certificates.algebra import Graph
 from pgeom.certificates.expression import (
     ONE,
     ZERO,
@@ -33,12 +32,12 @@ WHOLE = (2, 3, 4)  # powers that are multiplied out
 SQUARES = 12  # classes, up to which a quadratic form is written as a sum of squares
 
 
-def rewrite(graph: Graph, root: Node) -> Node:
+def rewrite(graph, root) -> Node:
     """The same function on the simplex."""
     return _collect_products(graph, _expand_quotients(graph, root))
 
 
-def _rebuild(graph: Graph, x: Node, args: list[Node]) -> Node:
+def _rebuild(graph, x, args):
     if all(y is z for y, z in zip(args, x.args, strict=True)):
         return x
     if x.op == "lin":
@@ -46,7 +45,7 @@ def _rebuild(graph: Graph, x: Node, args: list[Node]) -> Node:
     return graph.node(x.op, args, x.data)
 
 
-def _expand_quotients(graph: Graph, root: Node) -> Node:
+def _expand_quotients(graph, root):
     new: dict[Node, Node] = {}
     for x in reachable(root):
         if is_affine(x):
@@ -61,7 +60,7 @@ def _expand_quotients(graph: Graph, root: Node) -> Node:
     return new[root]
 
 
-def _sum_of_powers(graph: Graph, x: Node) -> Node | None:
+def _sum_of_powers(graph, x) -> Node | None:
     """x = (a·y + b)^m·y^r with r < 0 < m, multiplied out; None of any other node."""
     pairs = sorted(factors(x), key=lambda pair: pair[1]) if x.op == "mono" else []
     if len(pairs) != 2 or not all(is_affine(y) for y, _ in pairs):
@@ -80,7 +79,7 @@ def _sum_of_powers(graph: Graph, x: Node) -> Node | None:
     return graph.lin(ZERO, powers)
 
 
-def _is_inverse_product(graph: Graph, x: Node) -> bool:
+def _is_inverse_product(graph, x):
     """Whether x is 1/(y^r z^s …) of positive affine functions, of several directions."""
     if x.op != "mono" or max(x.data) >= 0 or not all(map(is_affine, x.args)):
         return False
@@ -88,10 +87,10 @@ def _is_inverse_product(graph: Graph, x: Node) -> bool:
     return several and all(graph.sign(y) == 1 for y in x.args)
 
 
-def _collect_products(graph: Graph, root: Node) -> Node:
+def _collect_products(graph, root):
     new: dict[Node, Node] = {}
 
-    def renewed(x: Node) -> Node:
+    def renewed(x):
         if x not in new:  # a product of two forms that stands for itself
             new[x] = _quadratic(graph, quadratic_form(x, graph.K))
         return new[x]
@@ -112,11 +111,11 @@ def _collect_products(graph: Graph, root: Node) -> Node:
     return renewed(root)
 
 
-def _is_product(x: Node) -> bool:
+def _is_product(x):
     return is_bilinear(x) and len(x.args) == 2
 
 
-def _under_root(graph: Graph, x: Node) -> Node | None:
+def _under_root(graph, x) -> Node | None:
     """A quadratic function as pᵀQp if Q ≻ 0, as a sum of squares if Q ⪰ 0; None of other nodes."""
     Q = quadratic_form(x, graph.K)
     if Q is None:
@@ -128,7 +127,7 @@ def _under_root(graph: Graph, x: Node) -> Node | None:
     return _squares(graph, Q) if (Q.rank() == 1 or few) and is_semidefinite(Q.tolist()) else None
 
 
-def _root(graph: Graph, x: Node) -> Node:
+def _root(graph, x):
     """√x, which is a multiple of |f| if x is one of f²."""
     (c, y), *more = terms(x)
     if not more and constant(x) == 0 and y.op == "mono" and y.data == (2,):
@@ -136,7 +135,7 @@ def _root(graph: Graph, x: Node) -> Node:
     return graph.node("mono", (x,), (fmpq(1, 2),))
 
 
-def _squares(graph: Graph, Q: fmpq_mat) -> Node:
+def _squares(graph, Q):
     """pᵀQp with Q ⪰ 0 as a sum of squares of forms, by exact elimination."""
     rows, squares = Q.tolist(), []
     for k in range(graph.K):
@@ -149,7 +148,7 @@ def _squares(graph: Graph, Q: fmpq_mat) -> Node:
     return graph.lin(ZERO, squares)
 
 
-def _quadratic(graph: Graph, Q: fmpq_mat | None) -> Node:
+def _quadratic(graph, Q):
     assert Q is not None
     entries = Q.entries()
     return graph.node("quadratic", [graph.p(k) for k in range(graph.K)], entries)

@@ -23,7 +23,6 @@ from flint import arb, fmpq
 
 from pgeom.certificates.arithmetics import Series, is_positive
 from pgeom.certificates.expression import (
-    Direction,
     Node,
     is_affine,
     is_constant,
@@ -53,24 +52,24 @@ class Lowest(NamedTuple):
 class Ridges:
     """Bounds on φ″ for φ(u) = Σ c·x, each computed once for equal functions."""
 
-    def __init__(self, K: int):
+    def __init__(self, K):
         self.K = K
         self._lowest: dict[tuple, Lowest] = {}
 
-    def lowest(self, terms: Terms, along: Direction, lo: fmpq = START, hi: fmpq = END) -> Lowest:
+    def lowest(self, terms, along, lo=START, hi=END) -> Lowest:
         """A lower bound on φ″ where lo ≤ u ≤ hi, close to the best; −∞ if there is none."""
         key = (_signature(terms, along), lo, hi)
         if key not in self._lowest:
             self._lowest[key] = self._branch_and_bound(terms, along, lo, hi)
         return self._lowest[key]
 
-    def is_convex(self, terms: Terms, along: Direction) -> bool:
+    def is_convex(self, terms, along):
         """Whether φ″ ≥ 0 is proved."""
         if any(self._above(terms, along, u) < 0 for u in PROBES):
             return False  # before a bound is computed in vain
         return self.lowest(terms, along).bound >= 0
 
-    def is_strictly_convex(self, terms: Terms, along: Direction) -> bool:
+    def is_strictly_convex(self, terms, along):
         """Whether a φ with φ″ ≥ 0 is strictly convex: analytic, with φ″ > 0 somewhere.
 
         Then the zeros of φ″ are isolated. It is analytic inside, because a bound on φ″ was found.
@@ -79,7 +78,7 @@ class Ridges:
             return False
         return self._below(terms, along, TYPICAL, TYPICAL) >= POSITIVE
 
-    def is_simple(self, c: fmpq | int, x: Node) -> bool:
+    def is_simple(self, c, x):
         """Whether x is y^r, log y or y·log y of an affine y > 0, max(y, 0)^r, or softplus.
 
         Constant factors do not count. Their second derivatives are monotone, that of softplus on
@@ -92,7 +91,7 @@ class Ridges:
         powers = x.op in ("mono", "log", "xlogx") and all(is_positive(y, self.K) for y in x.args)
         return powers or is_softplus(x)
 
-    def _branch_and_bound(self, terms: Terms, along: Direction, lo: fmpq, hi: fmpq) -> Lowest:
+    def _branch_and_bound(self, terms, along, lo, hi):
         """Always halve the interval with the lowest bound."""
         best = min(self._above(terms, along, u) for u in (lo, hi))  # at a point
         queue = [(self._below(terms, along, lo, hi), lo, hi)]
@@ -110,16 +109,16 @@ class Ridges:
             bound -= _slack(terms) * abs(bound)
         return Lowest(bound, (a + b) / 2)
 
-    def _above(self, terms: Terms, along: Direction, u: fmpq) -> float:
+    def _above(self, terms, along, u):
         """φ″(u) from above, ∞ where there is none."""
         at = Series([along.point(u)], along.step())
         return -_round_down(-sum((self._second(c, x, at) for c, x in terms), arb(0)))
 
-    def _below(self, terms: Terms, along: Direction, lo: fmpq, hi: fmpq) -> float:
+    def _below(self, terms, along, lo, hi):
         """A lower bound on φ″ by one evaluation, −∞ where there is none."""
 
         @cache
-        def at(*places: fmpq) -> Series:
+        def at(*places):
             return Series([along.point(u) for u in places], along.step())
 
         third = sum((fmpq(c) * at(lo, hi)(x)[3] for c, x in terms), arb(0))
@@ -128,7 +127,7 @@ class Ridges:
             return min(map(_round_down, sums))
         return _round_down(sum(self._term_below(c, x, along, at, lo, hi) for c, x in terms))
 
-    def _term_below(self, c, x, along: Direction, at, lo: fmpq, hi: fmpq) -> arb:
+    def _term_below(self, c, x, along, at, lo, hi):
         """A lower bound on c·x″."""
         places, middle, change = (
             [lo, hi],
@@ -145,7 +144,7 @@ class Ridges:
         around = self._second(c, x, at(middle)) - abs(change) * ((hi - lo) / 2)
         return max(_lower(self._second(c, x, at(lo, hi))), _lower(around))
 
-    def _second(self, c: fmpq | int, x: Node, at: Series) -> arb:
+    def _second(self, c, x, at):
         """c·x″, at a point where it tends to infinity or zero its limit."""
         c = fmpq(c)
         second = 2 * c * at(x)[2]
@@ -157,12 +156,12 @@ class Ridges:
         return arb(0) if x.op == "ramp" or r > 2 else arb.pos_inf() * c * r * (r - 1)
 
 
-def _has_a_sign(third: arb) -> bool:
+def _has_a_sign(third):
     """Whether φ‴ has one sign, so that φ″ is least at an end."""
     return bool(third >= 0 or third <= 0)
 
 
-def _slack(terms: Terms) -> float:
+def _slack(terms):
     """By how much a bound is lowered, relative, so that other arithmetic confirms it.
 
     Whole powers are exact. A checker that halves intervals and takes terms one by one comes close
@@ -173,11 +172,11 @@ def _slack(terms: Terms) -> float:
     return TOLERANCE if len(terms) > 1 or is_softplus(terms[0][1]) else SLACK
 
 
-def _lower(x: arb) -> arb:
+def _lower(x):
     return arb.neg_inf() if x.is_nan() else x.lower()
 
 
-def _round_down(x: arb) -> float:
+def _round_down(x):
     """The lower end as a float that does not exceed it."""
     value = float(_lower(x))
     if math.isinf(value) or arb(value) <= _lower(x):
@@ -185,7 +184,7 @@ def _round_down(x: arb) -> float:
     return math.nextafter(value, -math.inf)
 
 
-def _signature(terms: Terms, along: Direction) -> tuple:
+def _signature(terms, along):
     """The same for functions that are equal as functions of u."""
     known: dict[Node, tuple] = {}
     for x in (y for _, root in terms for y in reachable(root)):

@@ -38,7 +38,7 @@ from pgeom.certificates.expression import (
     terms,
 )
 from pgeom.certificates.matrices import Length, is_at_least, is_semidefinite, quadratic_form
-from pgeom.certificates.ridges import Ridges, Terms
+from pgeom.certificates.ridges import Ridges
 
 NO_RIDGES = ("max", "ramp", "quadratic")  # operations
 INCREASING = {"exp": 1, "ramp": 1, "max": 1, "lse": 1, "log": -1}  # functions: the sign of f″
@@ -78,17 +78,17 @@ AFFINE = Proof("affine")
 class Rules:
     """Proves nodes convex (sign 1) or concave (sign −1), each of them once."""
 
-    def __init__(self, K: int):
+    def __init__(self, K):
         self.K, self.ridges = K, Ridges(K)
         self._proofs: dict[tuple[Node, int], Proof | None] = {}
 
-    def prove(self, x: Node, sign: int) -> Proof | None:
+    def prove(self, x, sign) -> Proof | None:
         """A proof that sign·x is convex, or None if no rule gives one."""
         if (x, sign) not in self._proofs:
             self._proofs[x, sign] = self._prove(x, sign)
         return self._proofs[x, sign]
 
-    def _prove(self, x: Node, sign: int) -> Proof | None:
+    def _prove(self, x, sign) -> Proof | None:
         if is_affine(x) or is_constant(x):
             return AFFINE
         if x.op == "lin":
@@ -106,19 +106,19 @@ class Rules:
         """Vectors for all tangents."""
         return [tuple(fmpq(int(j == k)) for j in range(self.K)) for k in range(self.K)]
 
-    def _ridge(self, summands: Terms, along: Direction) -> Proof | None:
+    def _ridge(self, summands, along) -> Proof | None:
         if not self.ridges.is_convex(summands, along):
             return None
         strict = self.ridges.is_strictly_convex(summands, along)
         return Proof("ridge", strict=[along.w] if strict else [])
 
-    def _quadratic(self, x: Node, sign: int) -> Proof | None:
+    def _quadratic(self, x, sign) -> Proof | None:
         rows = [[2 * sign * q for q in x.data[i :: self.K]] for i in range(self.K)]
         if not is_at_least(rows):
             return None
         return Proof("quadratic", strict=self._everywhere() if is_at_least(rows, DEFINITE) else [])
 
-    def _sum(self, x: Node, sign: int) -> Proof | None:
+    def _sum(self, x, sign) -> Proof | None:
         """Functions of the same direction are taken together."""
         indices, parts = [], []
         for along, group in group_by_direction(x, self.K):
@@ -134,7 +134,7 @@ class Rules:
                 return None
         return Proof("sum", parts, indices, [v for part in parts for v in part.strict])
 
-    def _compose(self, x: Node, sign: int) -> Proof | None:
+    def _compose(self, x, sign) -> Proof | None:
         """f(y, …): f convex, and the y convex where f increases, concave where it falls."""
         needed = None
         if x.op == "mono":
@@ -153,7 +153,7 @@ class Rules:
             strict += [v for part in parts for v in part.strict]
         return Proof("compose", parts, strict=strict)
 
-    def _mean(self, x: Node, sign: int) -> Proof | None:
+    def _mean(self, x, sign) -> Proof | None:
         """(c + Σ c·y)^s: for q = 1/s, the l^q norm of the y^s if q > 1, else a concave mean."""
         if x.op != "mono" or len(x.args) != 1 or (0 < x.data[0] < 1) != (sign > 0):
             return None
@@ -178,16 +178,16 @@ class Rules:
             strict = forms if full else strict
         return Proof("mean", parts, strict=strict)
 
-    def _arguments(self, args: Sequence[Node], signs: list[int] | None) -> list[Proof] | None:
+    def _arguments(self, args, signs) -> list[Proof] | None:
         proofs = [self.prove(y, s) for y, s in zip(args, signs, strict=True)] if signs else [None]
         return None if None in proofs else [proof for proof in proofs if proof is not None]
 
-    def _of_one(self, args: Sequence[Node], parts: list[Proof]) -> Sequence[Point]:
+    def _of_one(self, args, parts) -> Sequence[Point]:
         """The vectors of the one argument that is not constant, if there is only one."""
         free = [part for y, part in zip(args, parts, strict=True) if not is_constant(y)]
         return free[0].strict if len(free) == 1 else []
 
-    def _product(self, sign: int, pairs, s: fmpq = ONE) -> list[int] | None:
+    def _product(self, sign, pairs, s=ONE) -> list[int] | None:
         """The signs that the x need for sign·Π x^{rs} to be convex, None if none suffice.
 
         Of positive x, that is: an affine x may have any sign under an even power. Constants do not
@@ -205,14 +205,14 @@ class Rules:
         return signs
 
 
-def ridge_direction(x: Node, K: int) -> Direction | None:
+def ridge_direction(x, K) -> Direction | None:
     """The direction that x is a function of, if that is smooth or max(·, 0)^r itself."""
     inner = x.args if x.op == "ramp" and is_affine(x.args[0]) else (x,)
     smooth = all(z.op not in NO_RIDGES for y in inner for z in reachable(y))
     return direction_of(x, K) if smooth else None
 
 
-def group_by_direction(x: Node, K: int) -> list[tuple[Direction | None, list[int]]]:
+def group_by_direction(x, K) -> list[tuple[Direction | None, list[int]]]:
     """The terms of a sum that are functions of one direction, by index, and the others one by one.
 
     Affine terms are left out.
@@ -225,7 +225,7 @@ def group_by_direction(x: Node, K: int) -> list[tuple[Direction | None, list[int
     return [(key if isinstance(key, Direction) else None, found) for key, found in groups.items()]
 
 
-def span_tangents(vectors: Sequence[Point], K: int) -> bool:
+def span_tangents(vectors: Sequence[Point], K):
     """Whether v·d = 0 for all of them and Σd = 0 only for d = 0."""
     if len(vectors) < K - 1:
         return False
@@ -236,15 +236,15 @@ def span_tangents(vectors: Sequence[Point], K: int) -> bool:
 class Ranges:
     """Ranges, signs and domains on the whole simplex, by intervals and by rules."""
 
-    def __init__(self, K: int):
+    def __init__(self, K):
         self.K, self.rules = K, Rules(K)
         self._intervals = Intervals(K)
         self._positive: dict[Node, bool] = {}
 
-    def range(self, x: Node) -> Interval:
+    def range(self, x) -> Interval:
         return self._intervals(x)
 
-    def sign(self, x: Node) -> int | None:
+    def sign(self, x) -> int | None:
         """1 if x ≥ 0, −1 if x ≤ 0 on the simplex, 0 if x = 0, None if nothing is known."""
         if x.op == "p":
             return 1
@@ -257,13 +257,13 @@ class Ranges:
             return None
         return 1 if known.lo >= 0 else -1 if known.hi <= 0 else None
 
-    def positive(self, x: Node) -> bool:
+    def positive(self, x):
         """Whether x > 0 at every point with positive coordinates."""
         if x not in self._positive:
             self._positive[x] = self._is_positive(x)
         return self._positive[x]
 
-    def _is_positive(self, x: Node) -> bool:
+    def _is_positive(self, x):
         if is_affine(x):
             return self.sign(x) == 1
         if x.op == "lin" and min(constant(x), *(c for c, _ in terms(x))) >= 0:
@@ -286,7 +286,7 @@ class Ranges:
         concave = self.rules.prove(x, -1) is not None
         return concave and is_positive(x, self.K, concave=True)
 
-    def exceeds_zero(self, x: Node, or_equals: bool = False) -> bool:
+    def exceeds_zero(self, x, or_equals: bool = False):
         """Whether x > 0, or x ≥ 0, is known wherever all coordinates are positive."""
         try:
             if self.positive(x) or (or_equals and self.range(x).lo >= 0):
@@ -295,7 +295,7 @@ class Ranges:
             return False
         return not is_affine(x) and self._definite(x, or_equals)
 
-    def _definite(self, x: Node, or_equals: bool = False) -> bool:
+    def _definite(self, x, or_equals=False):
         """Whether x is a pᵀQp with Q ≻ 0, or Q ⪰ 0."""
         Q = None if self.K > EXACT else quadratic_form(x, self.K)
         if Q is None or not is_semidefinite(Q.tolist()):

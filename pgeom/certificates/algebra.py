@@ -5,11 +5,12 @@ operation, and a maximum that was subtracted for the sake of rounding, as `logsu
 `logaddexp` do, is gone.
 
 >>> g = Graph(3); x = g.p(0)
->>> g.mul(x, g.lin(fmpq(2), [(ONE, g.log(x))])).op, g.exp(g.scale(3, g.log(x))).op
+>>> g.mul(x, g.lin([(ONE, g.log(x))], fmpq(2))).op, g.exp(g.scale(3, g.log(x))).op
 ('lin', 'mono')
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -44,8 +45,8 @@ class Graph:
 
     def __init__(self, K, sign=None):
         self.K = K
-        self.orders: dict[tuple[Node, Node], bool] = {}  # whether x ≥ y is known
         self._table: dict[tuple, Node] = {}
+        self.is_at_least = cache(self._is_at_least)
         self.sign = sign or (lambda x: 1 if x.op in ("p", "exp") else None)
 
     def node(self, op, args=(), data: Sequence[Any] = ()) -> Node:
@@ -62,24 +63,21 @@ class Graph:
         return self.node("lin", (), (fmpq(value),))
 
     def add(self, *summands: Node) -> Node:
-        return self.lin(ZERO, [(ONE, x) for x in summands])
+        return self.lin([(ONE, x) for x in summands])
 
     def sub(self, x, y) -> Node:
-        return self.lin(ZERO, [(ONE, x), (-ONE, y)])
+        return self.lin([(ONE, x), (-ONE, y)])
 
     def scale(self, factor: fmpq | int, x) -> Node:
-        return self.lin(ZERO, [(fmpq(factor), x)])
+        return self.lin([(fmpq(factor), x)])
 
-    def lin(self, const: fmpq, summands: Iterable[tuple[fmpq, Node]]) -> Node:
-        """const + Σ c·x, flattened and collected."""
-        total, sums = fmpq(const), {}
-        for factor, x in summands:
-            total += factor * constant(x)
-            for c, y in terms(x):
-                sums[y] = sums.get(y, ZERO) + factor * c
-        sums = {x: c for x, c in sums.items() if c}
+    def lin(self, summands, const=ZERO) -> Node:
+        """const + Σ c·x of pairs (c, x), flattened and collected."""
+        pairs = list(summands)
+        total = const + sum(c * constant(x) for c, x in pairs)
+        sums = collect((y, c * d) for c, x in pairs for d, y in terms(x))
         if (joined := cancel_shift(self, sums)) is not None:
-            return self.lin(total, joined)
+            return self.lin(joined, total)
         if total == 0 and len(sums) == 1 and ONE in sums.values():
             return next(iter(sums))
         kept = sorted(sums, key=lambda x: x.index)
@@ -96,18 +94,18 @@ class Graph:
             if is_multiple(a):
                 return self.scale(a.data[1], self.mul(a.args[0], b))
             if b.op == "lin" and _distributes(a, b):
-                return self.lin(ZERO, [(b.data[0], a), *((c, self.mul(a, z)) for c, z in terms(b))])
+                return self.lin([(b.data[0], a), *((c, self.mul(a, z)) for c, z in terms(b))])
         return self.mono([(x, ONE), (y, ONE)])
 
     def power(self, x, r) -> Node:
         if r == 2 and x.op == "lin" and len(x.args) <= 2 and all(map(is_root, x.args)):
             parts = [*terms(x), (constant(x), self.const(1))]  # (√p − √q)² term by term
-            return self.lin(ZERO, [(a * b, self.mul(y, z)) for a, y in parts for b, z in parts])
+            return self.lin([(a * b, self.mul(y, z)) for a, y in parts for b, z in parts])
         return self.mono([(x, fmpq(r))])
 
-    def mono(self, powers: Iterable[tuple[Node, fmpq]]) -> Node:
+    def mono(self, powers) -> Node:
         """Π x^r, collected by base; a rational factor becomes the coefficient of a sum."""
-        ratio, bases, exponent, todo = ONE, {}, [], list(powers)
+        ratio, simple, exponent, todo = ONE, [], [], list(powers)
         while todo:
             x, r = todo.pop()
             c, simpler = self._simpler_power(x, r)
@@ -117,18 +115,19 @@ class Graph:
             elif x.op == "exp":
                 exponent.append((r, x.args[0]))
             else:
-                bases[x] = bases.get(x, ZERO) + r
+                simple.append((x, r))
+        bases = collect(simple)
         for x in [
             x for x in bases if is_multiple(x) and bases.get(x.args[0], ONE / 2).denominator == 1
         ]:
             ratio *= x.data[1] ** -int(bases[x.args[0]])  # p·(c·p)^s = (c·p)^{s + 1}/c
             bases[x] += bases.pop(x.args[0])
-        bases = self._with_logarithms({x: r for x, r in bases.items() if r})
+        bases = self._with_logarithms(collect(bases.items()))
         if exponent:  # e^x (Σ e^{x_j})^r = exp(x + r·lse(x_j)), in which a maximum cancels
             sums = {x: r for x, r in bases.items() if self.exponentials(x) is not None}
             exponent += [(r, self.log(x)) for x, r in sums.items()]
             bases = {x: r for x, r in bases.items() if x not in sums}
-            grown = self.exp(self.lin(ZERO, exponent))
+            grown = self.exp(self.lin(exponent))
             if grown.op != "exp":
                 return self.scale(ratio, self.mul(grown, self._product(bases)))
             bases[grown] = ONE
@@ -183,13 +182,13 @@ class Graph:
 
     def exp(self, x) -> Node:
         if x.op == "lse":
-            return self.lin(ZERO, [(c, self.exp(y)) for c, y in zip(x.data, x.args, strict=True)])
+            return self.lin([(c, self.exp(y)) for c, y in zip(x.data, x.args, strict=True)])
         if is_rational(x) and x.data[0] == 0:
             return self.const(1)
         logs = [(y.args[0], c) for c, y in terms(x) if y.op == "log"]
         if not logs:
             return self.node("exp", (x,))
-        rest = self.lin(constant(x), [(c, y) for c, y in terms(x) if y.op != "log"])
+        rest = self.lin([(c, y) for c, y in terms(x) if y.op != "log"], constant(x))
         return self.mono([*logs, (self.exp(rest), ONE)])
 
     def log(self, x) -> Node:
@@ -198,17 +197,15 @@ class Graph:
         if (sums := self.exponentials(x)) is not None:
             return self.lse(sums)
         if x.op == "mono" and all(self.sign(y) == 1 for y in x.args):
-            return self.lin(ZERO, [(r, self.log(y)) for y, r in factors(x)])
+            return self.lin([(r, self.log(y)) for y, r in factors(x)])
         if is_multiple(x) and x.data[1] > 0:
             factor = self.node("log", (self.const(x.data[1]),))
             return self.add(self.log(x.args[0]), factor)
         return self.node("log", (x,))
 
-    def lse(self, summands: Iterable[tuple[fmpq, Node]]) -> Node:
+    def lse(self, summands) -> Node:
         """log Σ c·exp x for c > 0."""
-        sums: dict[Node, fmpq] = {}
-        for c, x in summands:
-            sums[x] = sums.get(x, ZERO) + c
+        sums = collect((x, c) for c, x in summands)
         first, *others = sums
         if len(sums) == 1 and ONE in sums.values():
             return first
@@ -227,6 +224,21 @@ class Graph:
         kept = maximal(self, args)
         return kept[0] if len(kept) == 1 else self.node("max", kept)
 
+    def _is_at_least(self, x, y):
+        """Whether x ≥ y everywhere is known; never of two probabilities.
+
+        Each answer is kept, because a maximum over many classes is read one argument after another.
+        """
+        return not x.op == y.op == "p" and self.sign(self.sub(x, y)) in (0, 1)
+
+
+def collect(pairs) -> dict[Node, fmpq]:
+    """The sums of c over the pairs (x, c) with the same x, where they are not zero."""
+    sums = {}
+    for x, c in pairs:
+        sums[x] = sums.get(x, ZERO) + c
+    return {x: c for x, c in sums.items() if c}
+
 
 def _distributes(x, total):
     """Whether x times a sum is simpler term by term: for x log x, powers of x, and x(1 − x)."""
@@ -240,7 +252,7 @@ def _distributes(x, total):
     return any(map(inner, total.args)) or (bool(total.args) and all(y is x for y in total.args))
 
 
-def cancel_shift(graph, sums: dict[Node, fmpq]) -> list[tuple[fmpq, Node]] | None:
+def cancel_shift(graph, sums):
     """c·f(x) + c·y as c·f(x + y) for a log-sum-exp f where y then cancels, else None."""
     for x, c in sums.items():
         if is_softplus(x) and (turned := _flip_softplus(graph, sums, x, c)) is not None:
@@ -261,7 +273,7 @@ def _flip_softplus(g, sums, x, c) -> list | None:
         return None
     gone = {z for _, z in inner} | {x}
     rest = [(d, z) for z, d in sums.items() if z not in gone]
-    affine = g.lin(constant(y), [(d, z) for d, z in terms(y) if z.op == "p"])
+    affine = g.lin([(d, z) for d, z in terms(y) if z.op == "p"], constant(y))
     return [(c, g.softplus(g.scale(-1, y))), (c, affine), *rest]
 
 
@@ -272,7 +284,7 @@ def _shift_log_sum(g, x, y, factor) -> Node | None:
     if any(coefficient(arg, y) == -factor for arg in x.args):
         if is_softplus(x):
             return None
-        shifted = [g.lin(ZERO, [(ONE, arg), (factor, y)]) for arg in x.args]
+        shifted = [g.lin([(ONE, arg), (factor, y)]) for arg in x.args]
         return g.lse(zip(x.data, shifted, strict=True))
     if is_softplus(x) and y.op == "max" and factor == 1 and len(y.args) == 2:
         gap = g.scale(-1, g.absolute(g.sub(*y.args)))
@@ -286,8 +298,8 @@ def maximal(graph, args) -> list[Node]:
     kept: list[Node] = []
     flat = [y for x in args for y in _maximum_arguments(graph, x)]
     for x in dict.fromkeys(flat):
-        if not any(_is_at_least(graph, y, x) for y in kept):
-            kept = [y for y in kept if not _is_at_least(graph, x, y)] + [x]
+        if not any(graph.is_at_least(y, x) for y in kept):
+            kept = [y for y in kept if not graph.is_at_least(x, y)] + [x]
     return sorted(kept, key=lambda x: x.index)
 
 
@@ -311,16 +323,4 @@ def _maximum_arguments(graph, x) -> Sequence[Node]:
     if len(tops) != 1 or tops[0][0] < 0 or any(y.op != "p" for _, y in rest):
         return (x,)
     ((c, top),) = tops
-    return [graph.lin(constant(x), [(c, y), *rest]) for y in top.args]
-
-
-def _is_at_least(graph, x, y):
-    """Whether x ≥ y everywhere is known; never of two probabilities.
-
-    Each answer is kept, because a maximum over many classes is read one argument after another.
-    """
-    if x.op == y.op == "p":
-        return False
-    if (x, y) not in graph.orders:
-        graph.orders[x, y] = graph.sign(graph.sub(x, y)) in (0, 1)
-    return graph.orders[x, y]
+    return [graph.lin([(c, y), *rest], constant(x)) for y in top.args]

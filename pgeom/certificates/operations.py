@@ -268,13 +268,13 @@ class Arithmetic:
             beyond = g.maximum(d, g.const(0))
             if (found := self._powers(g.sub(yes, no), d)) is not None:
                 powers = [(c, g.power(beyond, r)) for r, c in found if c]
-                return g.lin(fmpq(0), [(fmpq(1), no), *powers])
+                return g.lin([(fmpq(1), no), *powers])
         return Unreadable("`where` with a condition that cuts through the simplex")
 
     def _powers(self, gap, d) -> list[tuple[fmpq, fmpq]] | None:
         """Pairs (r, c) with gap = Σ c·d^r and r > 0, or None."""
         own = [(c, x) for c, x in terms(gap) if x.op == "mono" and x.args == (d,)]
-        rest = self.g.lin(constant(gap), [pair for pair in terms(gap) if pair not in own])
+        rest = self.g.lin([pair for pair in terms(gap) if pair not in own], constant(gap))
         if any(x.data[0] <= 0 for _, x in own):
             return None
         found = self._quadratic_in(rest, d)
@@ -288,13 +288,13 @@ class Arithmetic:
         square = g.power(d, 2)
         if not is_affine(d) and len(terms(d)) == 1:
             ((c, y),), e = terms(d), constant(d)
-            square = g.lin(e**2, [(2 * e * c, y), (c**2, g.power(y, 2))])
+            square = g.lin([(2 * e * c, y), (c**2, g.power(y, 2))], e**2)
         parts = {y for z in (d, square, x) for _, y in terms(z)}
         others = [y for y in parts if not (is_affine(y) or is_bilinear(y))]
         columns = []
         for z in (d, square, x):
             Q = quadratic_form(
-                g.lin(constant(z), [(c, y) for c, y in terms(z) if y not in others]), g.K
+                g.lin([(c, y) for c, y in terms(z) if y not in others], constant(z)), g.K
             )
             columns.append([*Q.entries(), *(coefficient(z, y) for y in others)])
         table, rank = fmpq_mat([*zip(*columns, strict=True)]).rref()

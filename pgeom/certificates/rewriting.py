@@ -17,7 +17,6 @@ from flint import fmpq
 
 from pgeom.certificates.expression import (
     ONE,
-    ZERO,
     Node,
     constant,
     direction,
@@ -41,7 +40,7 @@ def _rebuild(graph, x, args):
     if all(y is z for y, z in zip(args, x.args, strict=True)):
         return x
     if x.op == "lin":
-        return graph.lin(x.data[0], zip(x.data[1:], args, strict=True))
+        return graph.lin(zip(x.data[1:], args, strict=True), x.data[0])
     return graph.node(x.op, args, x.data)
 
 
@@ -53,7 +52,7 @@ def _expand_quotients(graph, root):
         elif (powers := _sum_of_powers(graph, x)) is not None:
             new[x] = powers
         elif _is_inverse_product(graph, x):
-            logarithms = graph.lin(ZERO, [(r, graph.log(y)) for y, r in factors(x)])
+            logarithms = graph.lin([(r, graph.log(y)) for y, r in factors(x)])
             new[x] = graph.node("exp", (logarithms,))
         else:
             new[x] = _rebuild(graph, x, [new[y] for y in x.args])
@@ -76,7 +75,7 @@ def _sum_of_powers(graph, x) -> Node | None:
         return None  # the denominator would cancel
     m = int(m)
     powers = [(math.comb(m, j) * a**j * b ** (m - j), graph.power(y, r + j)) for j in range(m + 1)]
-    return graph.lin(ZERO, powers)
+    return graph.lin(powers)
 
 
 def _is_inverse_product(graph, x):
@@ -99,10 +98,10 @@ def _collect_products(graph, root):
         if is_affine(x):
             new[x] = x
         elif x.op == "lin" and any(map(_is_product, x.args)):
-            products = graph.lin(ZERO, [(c, y) for c, y in terms(x) if is_bilinear(y)])
+            products = graph.lin([(c, y) for c, y in terms(x) if is_bilinear(y)])
             rest = [(c, new[y]) for c, y in terms(x) if not is_bilinear(y)]
             matrix = _quadratic(graph, quadratic_form(products, graph.K))
-            new[x] = graph.lin(constant(x), [(ONE, matrix), *rest])
+            new[x] = graph.lin([(ONE, matrix), *rest], constant(x))
         elif x.op == "mono" and x.data == (fmpq(1, 2),) and not is_affine(x.args[0]):
             inner = _under_root(graph, x.args[0])
             new[x] = _root(graph, renewed(x.args[0]) if inner is None else inner)
@@ -143,9 +142,9 @@ def _squares(graph, Q):
         if top[k] == 0:
             continue
         form = [(v, graph.p(j)) for j, v in enumerate(top) if v != 0]
-        squares.append((1 / top[k], graph.power(graph.lin(ZERO, form), 2)))
+        squares.append((1 / top[k], graph.power(graph.lin(form), 2)))
         rows = [[v - row[k] * b / top[k] for v, b in zip(row, top, strict=True)] for row in rows]
-    return graph.lin(ZERO, squares)
+    return graph.lin(squares)
 
 
 def _quadratic(graph, Q):

@@ -16,6 +16,7 @@ their roots, log-sum-exp, maxima, functions of convex functions, products of pow
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from flint import fmpq, fmpq_mat
@@ -24,7 +25,6 @@ from pgeom.certificates.arithmetics import Interval, Intervals, Undefined, is_po
 from pgeom.certificates.expression import (
     ONE,
     Direction,
-    Node,
     Point,
     at_vertices,
     constant,
@@ -80,15 +80,10 @@ class Rules:
 
     def __init__(self, K):
         self.K, self.ridges = K, Ridges(K)
-        self._proofs: dict[tuple[Node, int], Proof | None] = {}
-
-    def prove(self, x, sign) -> Proof | None:
-        """A proof that sign·x is convex, or None if no rule gives one."""
-        if (x, sign) not in self._proofs:
-            self._proofs[x, sign] = self._prove(x, sign)
-        return self._proofs[x, sign]
+        self.prove = cache(self._prove)
 
     def _prove(self, x, sign) -> Proof | None:
+        """A proof that sign·x is convex, or None if no rule gives one."""
         if is_affine(x) or is_constant(x):
             return AFFINE
         if x.op == "lin":
@@ -239,7 +234,7 @@ class Ranges:
     def __init__(self, K):
         self.K, self.rules = K, Rules(K)
         self._intervals = Intervals(K)
-        self._positive: dict[Node, bool] = {}
+        self.positive = cache(self._is_positive)
 
     def range(self, x) -> Interval:
         return self._intervals(x)
@@ -257,13 +252,8 @@ class Ranges:
             return None
         return 1 if known.lo >= 0 else -1 if known.hi <= 0 else None
 
-    def positive(self, x):
-        """Whether x > 0 at every point with positive coordinates."""
-        if x not in self._positive:
-            self._positive[x] = self._is_positive(x)
-        return self._positive[x]
-
     def _is_positive(self, x):
+        """Whether x > 0 at every point with positive coordinates."""
         if is_affine(x):
             return self.sign(x) == 1
         if x.op == "lin" and min(constant(x), *(c for c, _ in terms(x))) >= 0:

@@ -147,7 +147,7 @@ class Graph:
         kept = sorted(bases, key=lambda x: (is_constant(x), x.index))
         return self.node("mono", kept, [bases[x] for x in kept])
 
-    def _simpler_power(self, x, r) -> tuple[fmpq, list | None]:
+    def _simpler_power(self, x, r):
         """x^r as a rational number times powers of simpler bases, or None where it is simple."""
         whole = r.denominator == 1
         if is_rational(x) and (x.data[0] == 1 or r > 0 == x.data[0] or (whole and x.data[0])):
@@ -163,7 +163,7 @@ class Graph:
             return fmpq(-1) ** int(r), [(self.scale(-1, x), r)]
         return ONE, None
 
-    def _with_logarithms(self, bases) -> dict[Node, fmpq]:
+    def _with_logarithms(self, bases):
         """x·log x as one function, which is 0 at 0."""
         for x, r in bases.items():
             log = next((y for y in bases if y.op == "log" and y.args[0] is x), None)
@@ -265,7 +265,7 @@ def cancel_shift(graph, sums):
     return None
 
 
-def _flip_softplus(g, sums, x, c) -> list | None:
+def _flip_softplus(g, sums, x, c):
     """log(1 + e^y) = y + log(1 + e^{−y}), if all of y but its affine part then cancels."""
     y = x.args[0]
     inner = [(d, z) for d, z in terms(y) if z.op != "p"]
@@ -277,7 +277,7 @@ def _flip_softplus(g, sums, x, c) -> list | None:
     return [(c, g.softplus(g.scale(-1, y))), (c, affine), *rest]
 
 
-def _shift_log_sum(g, x, y, factor) -> Node | None:
+def _shift_log_sum(g, x, y, factor):
     """f(x) + factor·y, if it is simpler."""
     if y is x or y.op == "p":
         return None
@@ -316,7 +316,7 @@ def exclusive_pieces(graph, x) -> list[Node]:
     return pieces if all(sign in (-1, 0) for sign in signs) else []
 
 
-def _maximum_arguments(graph, x) -> Sequence[Node]:
+def _maximum_arguments(graph, x):
     """The y_i of max(y_1, …), or of an affine function plus a multiple of it."""
     tops = [(c, y) for c, y in terms(x) if y.op == "max"]
     rest = [(c, y) for c, y in terms(x) if y.op != "max"]

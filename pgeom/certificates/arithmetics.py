@@ -46,6 +46,11 @@ class Evaluator:
     """
 
     zero: Any
+    constant: Any
+    affine: Any
+    power: Any
+    maximum: Any
+    function: Any
 
     def __init__(self):
         self.known: dict[Node, Any] = {}

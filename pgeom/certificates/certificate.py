@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -97,7 +96,7 @@ def same_but_for_precision(double: Any, single: Any):
     return len(rows) == len(others) and all(map(_alike, rows, others))
 
 
-def _rows(jaxpr, consts) -> Iterator[tuple[Any, ...]]:
+def _rows(jaxpr, consts):
     """The operations in order, each with its arguments, by number or by value, and parameters."""
     known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_constant, consts), strict=True))
     known |= {var: i for i, var in enumerate(jaxpr.invars)}
@@ -119,7 +118,7 @@ def _rows(jaxpr, consts) -> Iterator[tuple[Any, ...]]:
     yield tuple(map(value, jaxpr.outvars))
 
 
-def _constant(value) -> np.ndarray | str:
+def _constant(value):
     """A constant as an array of NumPy, or as text if it is none, as the key of random numbers."""
     is_key = jnp.issubdtype(jnp.result_type(value), jax.dtypes.prng_key)
     return str(value) if is_key else np.asarray(value)
@@ -130,7 +129,7 @@ def _kind(atoms):
     return np.dtype(atoms[0].aval.dtype).kind
 
 
-def _parameter_rows(key, value) -> Iterator[tuple[Any, ...]]:
+def _parameter_rows(key, value):
     inner = getattr(value, "jaxpr", value)
     if hasattr(inner, "eqns"):
         yield from _rows(inner, getattr(value, "consts", []))

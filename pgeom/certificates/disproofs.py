@@ -21,6 +21,7 @@ from pgeom.certificates.arithmetics import (
     values,
 )
 from pgeom.certificates.expression import (
+    Direction,
     Rational,
     at_vertices,
     difference,
@@ -87,10 +88,8 @@ def _candidates(root, K, extra):
     negative = known.lowest < -1e-12 * np.abs(known.highest)
     order = np.argsort(known.lowest[negative])[:20]
     for p, d in zip(known.points[negative][order], known.down[negative][order], strict=True):
-        longest = 0.9 * np.min(p / np.maximum(np.abs(d), 1e-30))  # inside the simplex
         for h in 10.0 ** -np.arange(1, 8):
-            step = min(longest, h) * d
-            yield from ((p + step, p), (p - step, p))
+            yield from ((p + h * d, p), (p - h * d, p))
     yield from _across_kinks(root, K)
     # pairs of any points, for jumps and kinks, which no Hessian shows
     rng = np.random.default_rng(0)
@@ -114,17 +113,14 @@ def _across_kinks(root, K):
     """Pairs on either side of where two affine arguments of a maximum are equal."""
     kinks = [x for x in reachable(root) if x.op == "max" and all(map(is_affine, x.args))]
     for x in kinks[-RECENT:]:
-        a, b = (np.array([float(v) for v in at_vertices(y, K)]) for y in x.args[:2])
-        gap = a - b
-        step = np.eye(K)[gap.argmax()] - np.eye(K)[gap.argmin()]
-        if gap.min() < 0 < gap.max():
-            edge = np.eye(K)[gap.argmin()] - gap.min() / (gap @ step) * step  # where it meets one
-            on = np.array([(1 - share) * edge + share / K for share in (0.3, 0.02, 1e-3, 1e-5)])
-            on -= (on @ gap / (gap @ step))[:, None] * step
+        gap = difference(*(at_vertices(y, K) for y in x.args[:2]))
+        low, high = min(gap), max(gap)
+        if low < 0 < high:
+            along = Direction(tuple((v - low) / (high - low) for v in gap))
+            on = [inside(along, -low / (high - low), fmpq(1, n)) for n in (3, 50, 10**3, 10**5)]
+            points, step = np.array(on, float), np.array(along.step(), float)
             for h in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
-                inside = on[on.min(axis=1) > h]
-                if len(inside):
-                    yield from _lowest(root, inside + h * step / 2, inside - h * step / 2)
+                yield from _lowest(root, points + h * step / 2, points - h * step / 2)
 
 
 def sample(K) -> np.ndarray:
@@ -137,14 +133,14 @@ def sample(K) -> np.ndarray:
     return np.concatenate([np.full((1, K), 1 / K), *spread, *edges, pairs])
 
 
-def inside(along, u) -> Rational:
-    """A point with w·p = u close to an edge of the simplex."""
-    K, share = len(along.w), fmpq(1, 50)
+def inside(along, u, share=fmpq(1, 50)) -> Rational:
+    """A point with w·p = u between an edge of the simplex and the centre, which has this share."""
+    K = len(along.w)
     between = along.point((u - share * sum(along.w) / K) / (1 - share))
     return tuple((1 - share) * x + share / K for x in between)
 
 
-def _peaks(root, K) -> np.ndarray:
+def _peaks(root, K):
     """Points around where a node is extreme, by random ascent: narrow dents are where some peak."""
     rng, found = np.random.default_rng(1), []
     nodes = [x for x in reachable(root) if not is_affine(x) and x.op not in ("lin", "max")]
@@ -175,7 +171,7 @@ def flat_segment(root, K) -> tuple[Rational, Rational] | None:
     return None
 
 
-def _unchanged_direction(root, K) -> Rational | None:
+def _unchanged_direction(root, K):
     """A direction d ≠ 0 with Σd = 0 along which no affine function that F is made of changes."""
     forms = [at_vertices(x, K) for x in reachable(root) if is_affine(x)]
     rows = fmpq_mat([[fmpq(1)] * K, *forms])

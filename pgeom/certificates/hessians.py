@@ -208,7 +208,7 @@ def cover(
       target: a bound that suffices.
     """
 
-    def bound(cell, leaf) -> tuple[float, Bound | None]:
+    def bound(cell, leaf):
         found = hessian.on_cell(cell)
         if found is None:
             return -math.inf, None
@@ -253,7 +253,7 @@ def bisect(
     return tree, queue
 
 
-def _verified(bounds, lowest) -> fmpq | None:
+def _verified(bounds, lowest):
     """The bound that is proved on all cells: the estimate, or a little less."""
     if not math.isfinite(lowest):
         return None

@@ -69,7 +69,7 @@ def is_bilinear(x):
     return x.op == "mono" and all(map(is_affine, x.args)) and x.data in ((1, 1), (2,))
 
 
-def quadratic_form(x, K) -> fmpq_mat | None:
+def quadratic_form(x, K) -> Any:
     """Q with pᵀQp = x on the simplex, or None if x is no quadratic function; its Hessian is 2Q.
 
     >>> from pgeom.certificates.algebra import Graph

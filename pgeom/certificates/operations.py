@@ -271,7 +271,7 @@ class Arithmetic:
                 return g.lin([(fmpq(1), no), *powers])
         return Unreadable("`where` with a condition that cuts through the simplex")
 
-    def _powers(self, gap, d) -> list[tuple[fmpq, fmpq]] | None:
+    def _powers(self, gap, d):
         """Pairs (r, c) with gap = Σ c·d^r and r > 0, or None."""
         own = [(c, x) for c, x in terms(gap) if x.op == "mono" and x.args == (d,)]
         rest = self.g.lin([pair for pair in terms(gap) if pair not in own], constant(gap))
@@ -282,7 +282,7 @@ class Arithmetic:
             return None
         return [(fmpq(1), found[0]), (fmpq(2), found[1]), *((x.data[0], c) for c, x in own)]
 
-    def _quadratic_in(self, x, d) -> tuple[fmpq, fmpq] | None:
+    def _quadratic_in(self, x, d):
         """(a, b) with x = a·d + b·d² on the simplex, by coefficients; or None."""
         g = self.g
         square = g.power(d, 2)
@@ -410,7 +410,7 @@ def elementwise(f: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
     return np.array(results, dtype=object).reshape(wide[0].shape)
 
 
-def _along(f, array, axis, size) -> np.ndarray:
+def _along(f, array, axis, size):
     """f on every row along an axis, which then has this size."""
     rows = np.moveaxis(array, axis, -1)
     results = [f(list(rows[index])) for index in np.ndindex(*rows.shape[:-1])]

@@ -17,7 +17,6 @@ from pgeom.certificates.arithmetics import (
 from pgeom.certificates.certificate import Certificate, jaxpr_hash, seal
 from pgeom.certificates.disproofs import (
     MANY,
-    Pair,
     flat_segment,
     inside,
     negative_pair,
@@ -126,7 +125,7 @@ class Prover:
                 return sharper
         return whole
 
-    def _disproof(self, lower) -> Pair | None:
+    def _disproof(self, lower):
         extra = [lower.worst.centre()]
         if len(self.seen.lowest):
             extra.insert(0, self.seen.points[np.argmin(self.seen.lowest)])
@@ -141,7 +140,7 @@ class Prover:
             return True
         return tree is not None and span_tangents(tree.strict, self.K)
 
-    def _attained(self, sign) -> dict[str, Any] | None:
+    def _attained(self, sign):
         """Where the curvature of sign·F is least in float64: a point, a direction, and a bound.
 
         The curvature of F is at most that for sign 1, and at least that for sign −1.
@@ -195,7 +194,7 @@ def _certificate(K, start, convex, strict, below, above, witness, reason, rest):
     return Certificate(**claims, witness=witness, reason=reason, seconds=seconds, document=document)
 
 
-def _witness(pair, flat) -> Witness | None:
+def _witness(pair, flat):
     if pair is None and flat is None:
         return None
     p, eta = flat if pair is None else (pair.p, pair.eta)

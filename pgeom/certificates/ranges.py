@@ -92,8 +92,9 @@ def prove_range(F, K, *, gap: float = 1e-3, cells: int = 20_000) -> RangeCertifi
         low, high = (_extreme(root, K, sign, tree, gap, cells) for sign in (1, -1))
         document = _document(root, K, tree, jaxpr_hash(jaxpr), low, high)
     seconds = time.perf_counter() - start
-    ends = map(as_fraction, (low.bound, -high.bound, low.value, -high.value))
-    return RangeCertificate(K, *ends, seconds, document)
+    ends = (low.bound, -high.bound, low.value, -high.value)
+    least, largest, lowest, highest = map(as_fraction, ends)
+    return RangeCertificate(K, least, largest, lowest, highest, seconds, document)
 
 
 def _extreme(root, K, sign, tree, gap, cells):
@@ -131,7 +132,7 @@ def _on_cells(root, K, sign, gap, cells):
     best, place = math.inf, unit(0, K)
     size = float(np.nanmax(np.abs(values(root, sample(K)))))
 
-    def bound(cell, leaf) -> tuple[float, None]:
+    def bound(cell, leaf):
         nonlocal best, place
         p = cell.vertices[0]
         start = _value(root, p)

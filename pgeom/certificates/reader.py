@@ -125,7 +125,7 @@ class Reader:
     def run(self, jaxpr: Any, consts: list, args) -> list[np.ndarray]:
         known: dict[Any, np.ndarray] = {}
 
-        def value(atom) -> np.ndarray:
+        def value(atom):
             if isinstance(atom, core.Literal):
                 return self._constant(atom.val)
             return known[atom]
@@ -137,12 +137,12 @@ class Reader:
             known |= dict(zip(eqn.outvars, results, strict=True))
         return [value(atom) for atom in jaxpr.outvars]
 
-    def _constant(self, value) -> np.ndarray:
+    def _constant(self, value):
         if not any(jnp.issubdtype(jnp.result_type(value), kind) for kind in (*WHOLE, jnp.floating)):
             return _filled(jnp.shape(value), Unreadable("constants that are not real numbers"))
         return elementwise(lambda x: number(x, self.g), np.asarray(value))
 
-    def _equation(self, eqn, args) -> list[np.ndarray]:
+    def _equation(self, eqn, args):
         name, params = eqn.primitive.name, eqn.params
         if name in CALLS:
             inner = next(params[key] for key in BODIES if key in params)
@@ -156,7 +156,7 @@ class Reader:
             return [_filled(var.aval.shape, broken) for var in eqn.outvars]
         return result if isinstance(result, list) else [result]
 
-    def _scan(self, eqn, args) -> list[np.ndarray]:
+    def _scan(self, eqn, args):
         """A loop of known length, step by step.
 
         What has one more axis outside the body than inside it is read or written step by step; the
@@ -176,7 +176,7 @@ class Reader:
         columns = zip(*(rows[t] for t in range(length)), strict=True)
         return [*carry, *(np.stack(column) for column in columns)]
 
-    def _while(self, eqn, args) -> list[np.ndarray]:
+    def _while(self, eqn, args):
         """A loop whose condition is known at every step, such as a count."""
         params = eqn.params
         test, body = params["cond_jaxpr"], params["body_jaxpr"]
@@ -191,7 +191,7 @@ class Reader:
             carry = self.run(body.jaxpr, body.consts, [*args[first:last], *carry])
         raise NotImplementedError
 
-    def _cond(self, eqn, args) -> list[np.ndarray]:
+    def _cond(self, eqn, args):
         """The branch that a known number chooses."""
         if not is_concrete(args[0]):
             raise NotImplementedError
@@ -230,14 +230,14 @@ def _is_whole(variables):
     return all(any(jnp.issubdtype(dtype, kind) for kind in WHOLE) for dtype in types)
 
 
-def _computed(eqn, args) -> list[np.ndarray]:
+def _computed(eqn, args):
     """The results of an operation on known integers and truth values, which wrap as they do."""
     dtypes = [atom.aval.dtype for atom in eqn.invars]
     typed = [x.astype(dtype) for x, dtype in zip(args, dtypes, strict=True)]
     return [result.astype(object) for result in _bind(eqn, typed)]
 
 
-def _moved(eqn, args) -> list[np.ndarray]:
+def _moved(eqn, args):
     """The result of an operation that moves elements: JAX moves their numbers."""
     count = MOVED[eqn.primitive.name] % (len(args) + 1)
     elements = np.concatenate([x.reshape(-1) for x in args[:count]])
@@ -254,11 +254,11 @@ def _moved(eqn, args) -> list[np.ndarray]:
     return [elements[places.reshape(-1)].reshape(places.shape) for places in results]
 
 
-def _bind(eqn, args) -> list[np.ndarray]:
+def _bind(eqn, args):
     with jax.enable_x64(True):
         found = eqn.primitive.bind(*map(jnp.asarray, args), **eqn.params)
     return [np.asarray(x) for x in (found if eqn.primitive.multiple_results else [found])]
 
 
-def _filled(shape, element) -> np.ndarray:
+def _filled(shape, element):
     return np.full(shape, element, dtype=object)

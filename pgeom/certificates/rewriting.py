@@ -59,7 +59,7 @@ def _expand_quotients(graph, root):
     return new[root]
 
 
-def _sum_of_powers(graph, x) -> Node | None:
+def _sum_of_powers(graph, x):
     """x = (a·y + b)^m·y^r with r < 0 < m, multiplied out; None of any other node."""
     pairs = sorted(factors(x), key=lambda pair: pair[1]) if x.op == "mono" else []
     if len(pairs) != 2 or not all(is_affine(y) for y, _ in pairs):
@@ -114,7 +114,7 @@ def _is_product(x):
     return is_bilinear(x) and len(x.args) == 2
 
 
-def _under_root(graph, x) -> Node | None:
+def _under_root(graph, x):
     """A quadratic function as pᵀQp if Q ≻ 0, as a sum of squares if Q ⪰ 0; None of other nodes."""
     Q = quadratic_form(x, graph.K)
     if Q is None:
@@ -148,6 +148,5 @@ def _squares(graph, Q):
 
 
 def _quadratic(graph, Q):
-    assert Q is not None
     entries = Q.entries()
     return graph.node("quadratic", [graph.p(k) for k in range(graph.K)], entries)

@@ -82,7 +82,7 @@ class Rules:
         self.K, self.ridges = K, Ridges(K)
         self.prove = cache(self._prove)
 
-    def _prove(self, x, sign) -> Proof | None:
+    def _prove(self, x, sign):
         """A proof that sign·x is convex, or None if no rule gives one."""
         if is_affine(x) or is_constant(x):
             return AFFINE
@@ -97,23 +97,23 @@ class Rules:
             return Proof("length", strict=self._everywhere())
         return self._compose(x, sign) or self._mean(x, sign)
 
-    def _everywhere(self) -> list[Point]:
+    def _everywhere(self):
         """Vectors for all tangents."""
         return [tuple(fmpq(int(j == k)) for j in range(self.K)) for k in range(self.K)]
 
-    def _ridge(self, summands, along) -> Proof | None:
+    def _ridge(self, summands, along):
         if not self.ridges.is_convex(summands, along):
             return None
         strict = self.ridges.is_strictly_convex(summands, along)
         return Proof("ridge", strict=[along.w] if strict else [])
 
-    def _quadratic(self, x, sign) -> Proof | None:
+    def _quadratic(self, x, sign):
         rows = [[2 * sign * q for q in x.data[i :: self.K]] for i in range(self.K)]
         if not is_at_least(rows):
             return None
         return Proof("quadratic", strict=self._everywhere() if is_at_least(rows, DEFINITE) else [])
 
-    def _sum(self, x, sign) -> Proof | None:
+    def _sum(self, x, sign):
         """Functions of the same direction are taken together."""
         indices, parts = [], []
         for along, group in group_by_direction(x, self.K):
@@ -129,7 +129,7 @@ class Rules:
                 return None
         return Proof("sum", parts, indices, [v for part in parts for v in part.strict])
 
-    def _compose(self, x, sign) -> Proof | None:
+    def _compose(self, x, sign):
         """f(y, …): f convex, and the y convex where f increases, concave where it falls."""
         needed = None
         if x.op == "mono":
@@ -148,7 +148,7 @@ class Rules:
             strict += [v for part in parts for v in part.strict]
         return Proof("compose", parts, strict=strict)
 
-    def _mean(self, x, sign) -> Proof | None:
+    def _mean(self, x, sign):
         """(c + Σ c·y)^s: for q = 1/s, the l^q norm of the y^s if q > 1, else a concave mean."""
         if x.op != "mono" or len(x.args) != 1 or (0 < x.data[0] < 1) != (sign > 0):
             return None
@@ -173,16 +173,16 @@ class Rules:
             strict = forms if full else strict
         return Proof("mean", parts, strict=strict)
 
-    def _arguments(self, args, signs) -> list[Proof] | None:
+    def _arguments(self, args, signs):
         proofs = [self.prove(y, s) for y, s in zip(args, signs, strict=True)] if signs else [None]
         return None if None in proofs else [proof for proof in proofs if proof is not None]
 
-    def _of_one(self, args, parts) -> Sequence[Point]:
+    def _of_one(self, args, parts):
         """The vectors of the one argument that is not constant, if there is only one."""
         free = [part for y, part in zip(args, parts, strict=True) if not is_constant(y)]
         return free[0].strict if len(free) == 1 else []
 
-    def _product(self, sign, pairs, s=ONE) -> list[int] | None:
+    def _product(self, sign, pairs, s=ONE):
         """The signs that the x need for sign·Π x^{rs} to be convex, None if none suffice.
 
         Of positive x, that is: an affine x may have any sign under an even power. Constants do not

@@ -133,7 +133,7 @@ def sample(K) -> np.ndarray:
     return np.concatenate([np.full((1, K), 1 / K), *spread, *edges, pairs])
 
 
-def inside(along, u, share=fmpq(1, 50)) -> Rational:
+def inside(along, u, share) -> Rational:
     """A point with w·p = u between an edge of the simplex and the centre, which has this share."""
     K = len(along.w)
     between = along.point((u - share * sum(along.w) / K) / (1 - share))

@@ -235,13 +235,7 @@ def direction(x, K) -> Direction | None:
     return Direction(min((w, other), key=lambda w: (sum(x != 0 for x in w), [-x for x in w])))
 
 
-def directions(x, K) -> set[Direction]:
-    """The directions that x depends on."""
-    forms = (y for y in reachable(x) if is_affine(y))
-    return {along for y in forms if (along := direction(y, K)) is not None}
-
-
 def direction_of(x, K) -> Direction | None:
     """The direction that x is a function of, None if there are several or none."""
-    found = directions(x, K)
+    found = {direction(y, K) for y in reachable(x) if is_affine(y)} - {None}
     return found.pop() if len(found) == 1 else None

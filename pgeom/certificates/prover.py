@@ -103,10 +103,14 @@ class Prover:
         """What one matrix for the whole simplex proves."""
         return cover(HessianBound(self.root, sign, self.rules), self._least(sign))
 
+    def _curvatures(self, sign):
+        """The least curvatures of sign·F that were seen, and their directions."""
+        if sign == 1:
+            return self.seen.lowest, self.seen.down
+        return -self.seen.highest, self.seen.up
+
     def _least(self, sign):
-        """The least curvature of sign·F that was seen."""
-        values = self.seen.lowest if sign == 1 else -self.seen.highest
-        return float(values.min()) if len(values) else math.inf
+        return float(np.min(self._curvatures(sign)[0], initial=np.inf))
 
     def _refined(self, whole, known):
         """The bound on cells, where that on the whole simplex is too coarse and K is small."""
@@ -132,7 +136,7 @@ class Prover:
         for part in lower.hessian.parts[:MANY]:
             if part.rule == "ridge":
                 lowest = self.rules.ridges.lowest(part.chosen, part.data)
-                extra.append(inside(part.data, lowest.place))
+                extra.append(inside(part.data, lowest.place, fmpq(1, 50)))
         return negative_pair(self.root, self.K, extra)
 
     def _is_strict(self, tree, lower):
@@ -145,12 +149,12 @@ class Prover:
 
         The curvature of F is at most that for sign 1, and at least that for sign −1.
         """
-        values = self.seen.lowest if sign == 1 else -self.seen.highest
+        values, directions = self._curvatures(sign)
         values = np.where(self.seen.points.min(axis=1) > 2.0**-30, values, np.inf)
         if not np.isfinite(values).any():
             return None
         i = np.argmin(values)
-        step = [nearby(x, 2**20) for x in (self.seen.down if sign == 1 else self.seen.up)[i]]
+        step = [nearby(x, 2**20) for x in directions[i]]
         step[0] -= sum(step)
         p, d = rational_point(self.seen.points[i]), tuple(step)
         value = sign * second_derivative(self.root, [p], d) / arb(dot(d, d))

@@ -34,6 +34,7 @@ from pgeom.certificates.reader import read
 from pgeom.certificates.rules import span_tangents
 
 PRECISION = 128  # bits
+CELLS = 20_000  # of a cover, if F is not convex by rules
 LOWEST = 3  # vertices, and other points, whose tangents are tried
 ROUNDING = 1e-12  # by which bounds are widened, so that other roundings confirm them
 RADII = 1e-7  # the same for bounds on cells: balls have radii of 30 bits
@@ -72,7 +73,7 @@ class _Extreme(NamedTuple):
     value: fmpq
 
 
-def prove_range(F, K, *, gap: float = 1e-3, cells: int = 20_000) -> RangeCertificate:
+def prove_range(F, K, *, gap: float = 1e-3) -> RangeCertificate:
     """Bounds on the least and the largest value of F on the simplex, and points that attain them.
 
     Args:
@@ -80,7 +81,6 @@ def prove_range(F, K, *, gap: float = 1e-3, cells: int = 20_000) -> RangeCertifi
       K: the number of classes.
       gap: how far a bound may be from the value at a point, relative to it or to a tenth of the
         size of F. That of a convex F is as close as a tangent or a vertex gives it.
-      cells: how many there may be if F is not convex by rules.
 
     Raises:
       ValueError: if F uses an operation that cannot be read.
@@ -89,7 +89,7 @@ def prove_range(F, K, *, gap: float = 1e-3, cells: int = 20_000) -> RangeCertifi
     with ctx.workprec(PRECISION):
         root, rules, jaxpr = read(F, K)
         tree = rules.prove(root, 1)
-        low, high = (_extreme(root, K, sign, tree, gap, cells) for sign in (1, -1))
+        low, high = (_extreme(root, K, sign, tree, gap) for sign in (1, -1))
         document = _document(root, K, tree, jaxpr_hash(jaxpr), low, high)
     seconds = time.perf_counter() - start
     ends = (low.bound, -high.bound, low.value, -high.value)
@@ -97,9 +97,9 @@ def prove_range(F, K, *, gap: float = 1e-3, cells: int = 20_000) -> RangeCertifi
     return RangeCertificate(K, least, largest, lowest, highest, seconds, document)
 
 
-def _extreme(root, K, sign, tree, gap, cells):
+def _extreme(root, K, sign, tree, gap):
     if tree is None:
-        return _on_cells(root, K, sign, gap, cells)
+        return _on_cells(root, K, sign, gap)
     return _by_tangent(root, K) if sign == 1 else _by_vertices(root, K)
 
 
@@ -127,7 +127,7 @@ def _by_tangent(root, K):
     return _Extreme(_outside(best, -1), {"at": at}, at, _outside(_value(root, at).upper(), 1))
 
 
-def _on_cells(root, K, sign, gap, cells):
+def _on_cells(root, K, sign, gap):
     """The cell with the lowest bound is halved until that is close to a value."""
     best, place = math.inf, unit(0, K)
     size = float(np.nanmax(np.abs(values(root, sample(K)))))
@@ -143,7 +143,7 @@ def _on_cells(root, K, sign, gap, cells):
         return min(-math.inf if x.is_nan() else float(x.lower()) for x in ends), None
 
     def done(lowest, count):
-        return lowest >= best - gap * max(abs(best), size / 10) or count >= cells
+        return lowest >= best - gap * max(abs(best), size / 10) or count >= CELLS
 
     tree, leaves = bisect(K, bound, done)
     return _Extreme(_outside(leaves[0][0], -1, RADII), tree, place, _outside(best, 1))

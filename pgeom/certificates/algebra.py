@@ -11,7 +11,7 @@ operation, and a maximum that was subtracted for the sake of rounding, as `logsu
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 from flint import fmpq
@@ -45,33 +45,33 @@ class Graph:
 
     def __init__(self, K, sign=None):
         self.K = K
-        self._table: dict[tuple, Node] = {}
+        self._table = {}
         self.is_at_least = cache(self._is_at_least)
         self.sign = sign or (lambda x: 1 if x.op in ("p", "exp") else None)
 
-    def node(self, op, args=(), data: Sequence[Any] = ()) -> Node:
+    def node(self, op, args=(), data: Sequence[Any] = ()):
         """The node itself, without any rewriting."""
         key = (op, tuple(x.index for x in args), tuple(data))
         if key not in self._table:
             self._table[key] = Node(len(self._table), op, tuple(args), key[2])
         return self._table[key]
 
-    def p(self, k: int) -> Node:
+    def p(self, k: int):
         return self.node("p", (), (k,))
 
-    def const(self, value) -> Node:
+    def const(self, value):
         return self.node("lin", (), (fmpq(value),))
 
-    def add(self, *summands: Node) -> Node:
+    def add(self, *summands: Node):
         return self.lin([(ONE, x) for x in summands])
 
-    def sub(self, x, y) -> Node:
+    def sub(self, x, y):
         return self.lin([(ONE, x), (-ONE, y)])
 
-    def scale(self, factor: fmpq | int, x) -> Node:
+    def scale(self, factor: fmpq | int, x):
         return self.lin([(fmpq(factor), x)])
 
-    def lin(self, summands, const=ZERO) -> Node:
+    def lin(self, summands, const=ZERO):
         """const + Σ c·x of pairs (c, x), flattened and collected."""
         pairs = list(summands)
         total = const + sum(c * constant(x) for c, x in pairs)
@@ -83,11 +83,11 @@ class Graph:
         kept = sorted(sums, key=lambda x: x.index)
         return self.node("lin", kept, (total, *(sums[x] for x in kept)))
 
-    def softplus(self, x) -> Node:
+    def softplus(self, x):
         """log(eˣ + 1)."""
         return self.node("lse", (x, self.const(0)), (ONE, ONE))
 
-    def mul(self, x, y) -> Node:
+    def mul(self, x, y):
         for a, b in ((x, y), (y, x)):
             if is_rational(a):
                 return self.scale(a.data[0], b)
@@ -97,13 +97,13 @@ class Graph:
                 return self.lin([(b.data[0], a), *((c, self.mul(a, z)) for c, z in terms(b))])
         return self.mono([(x, ONE), (y, ONE)])
 
-    def power(self, x, r) -> Node:
+    def power(self, x, r):
         if r == 2 and x.op == "lin" and len(x.args) <= 2 and all(map(is_root, x.args)):
             parts = [*terms(x), (constant(x), self.const(1))]  # (√p − √q)² term by term
             return self.lin([(a * b, self.mul(y, z)) for a, y in parts for b, z in parts])
         return self.mono([(x, fmpq(r))])
 
-    def mono(self, powers) -> Node:
+    def mono(self, powers):
         """Π x^r, collected by base; a rational factor becomes the coefficient of a sum."""
         ratio, simple, exponent, todo = ONE, [], [], list(powers)
         while todo:
@@ -165,9 +165,9 @@ class Graph:
 
     def _with_logarithms(self, bases):
         """x·log x as one function, which is 0 at 0."""
-        for x, r in bases.items():
-            log = next((y for y in bases if y.op == "log" and y.args[0] is x), None)
-            if r == 1 and log is not None and bases[log] == 1:
+        for log in [y for y in bases if y.op == "log"]:
+            x = log.args[0]
+            if bases[log] == bases.get(x) == 1:
                 rest = {y: s for y, s in bases.items() if y is not x and y is not log}
                 return {**rest, self.node("xlogx", (x,)): ONE}
         return bases
@@ -180,7 +180,7 @@ class Graph:
         rest = [(constant(x), self.const(0))] if constant(x) else []
         return [(c, y.args[0]) for c, y in pairs] + rest
 
-    def exp(self, x) -> Node:
+    def exp(self, x):
         if x.op == "lse":
             return self.lin([(c, self.exp(y)) for c, y in zip(x.data, x.args, strict=True)])
         if is_rational(x) and x.data[0] == 0:
@@ -191,7 +191,7 @@ class Graph:
         rest = self.lin([(c, y) for c, y in terms(x) if y.op != "log"], constant(x))
         return self.mono([*logs, (self.exp(rest), ONE)])
 
-    def log(self, x) -> Node:
+    def log(self, x):
         if is_rational(x) and x.data[0] == 1:
             return self.const(0)
         if (sums := self.exponentials(x)) is not None:
@@ -203,23 +203,22 @@ class Graph:
             return self.add(self.log(x.args[0]), factor)
         return self.node("log", (x,))
 
-    def lse(self, summands) -> Node:
+    def lse(self, summands):
         """log Σ c·exp x for c > 0."""
         sums = collect((x, c) for c, x in summands)
-        first, *others = sums
         if len(sums) == 1 and ONE in sums.values():
-            return first
+            return next(iter(sums))
         if len(sums) == 2 and len(set(sums.values())) == 1:
-            for x, y in ((first, *others), (*others, first)):
+            for x, y in permutations(sums):
                 if is_rational(y) or (is_affine(y) and is_affine(x)):
                     return self.add(self.log(self.const(sums[x])), y, self.softplus(self.sub(x, y)))
         kept = sorted(sums, key=lambda x: x.index)
         return self.node("lse", kept, [sums[x] for x in kept])
 
-    def absolute(self, x) -> Node:
+    def absolute(self, x):
         return self.maximum(x, self.scale(-1, x))
 
-    def maximum(self, *args) -> Node:
+    def maximum(self, *args):
         """The largest, without those that another one never falls below."""
         kept = maximal(self, args)
         return kept[0] if len(kept) == 1 else self.node("max", kept)
@@ -295,7 +294,7 @@ def _shift_log_sum(g, x, y, factor):
 
 def maximal(graph, args) -> list[Node]:
     """The arguments of a maximum, without those that another one never falls below."""
-    kept: list[Node] = []
+    kept = []
     flat = [y for x in args for y in _maximum_arguments(graph, x)]
     for x in dict.fromkeys(flat):
         if not any(graph.is_at_least(y, x) for y in kept):

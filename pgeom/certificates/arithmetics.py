@@ -7,8 +7,8 @@ to guess what may be proved; nothing is proved by them.
 >>> from pgeom.certificates.algebra import Graph
 >>> g = Graph(2)
 >>> x = g.power(g.p(0), 3)
->>> Intervals(2)(x)
-[0, 1]
+>>> float(Intervals(2)(x).hi)
+1.0
 >>> Floats(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]))(x).curvature.tolist()
 [[3.0]]
 >>> float(2 * Series([(fmpq(1, 2),) * 2], (fmpq(1), fmpq(0)))(x)[2])
@@ -25,7 +25,6 @@ import numpy as np
 from flint import arb, arb_series, ctx, fmpq
 
 from pgeom.certificates.expression import (
-    Node,
     affine,
     are_opposite,
     at_vertices,
@@ -53,7 +52,7 @@ class Evaluator:
     function: Any
 
     def __init__(self):
-        self.known: dict[Node, Any] = {}
+        self.known = {}
 
     def shift(self, args):
         """A number that log Σ exp subtracts from its arguments and adds to the result."""
@@ -105,11 +104,7 @@ class Undefined(ArithmeticError):
 
 
 class Interval:
-    """All numbers from lo to hi; endpoints are exact and may be infinite.
-
-    >>> Interval(arb(0), arb(1)) * Interval(arb(2), arb(3))
-    [0, 3]
-    """
+    """All numbers from lo to hi; endpoints are exact and may be infinite."""
 
     __slots__ = ("hi", "lo")
 
@@ -117,9 +112,6 @@ class Interval:
         """The hull of the balls; all numbers below or above one that is NaN."""
         self.lo = arb.neg_inf() if lo.is_nan() else lo.lower()
         self.hi = arb.pos_inf() if hi.is_nan() else hi.upper()
-
-    def __repr__(self) -> str:
-        return f"[{float(self.lo):.6g}, {float(self.hi):.6g}]"
 
     def __add__(self, other):
         return Interval(self.lo + other.lo, self.hi + other.hi)
@@ -151,20 +143,16 @@ class Intervals(Evaluator):
         super().__init__()
         self.K = K
 
-    def constant(self, value) -> Interval:
+    def constant(self, value):
         exact = arb(value)
         return Interval(exact, exact)
 
-    def affine(self, x) -> Interval:
+    def affine(self, x):
         low, high = extremes(x, self.K)
         return Interval(arb(low), arb(high))
 
-    def power(self, x, r) -> Interval:
-        """x^r; at 0 with a negative exponent infinite, and undefined for roots of negative numbers.
-
-        >>> Intervals(2).power(Interval(arb(-1), arb(2)), fmpq(2))
-        [0, 4]
-        """
+    def power(self, x, r):
+        """x^r: infinite at 0 if r < 0, and undefined for roots of negative numbers."""
         if x.lo >= 0:
             ends = [x.lo**r, x.hi**r]
             return Interval(*ends) if r > 0 else Interval(*reversed(ends))
@@ -177,10 +165,10 @@ class Intervals(Evaluator):
             ends.append(ZERO)
         return Interval(min(e.lower() for e in ends), max(e.upper() for e in ends))
 
-    def maximum(self, args) -> Interval:
+    def maximum(self, args):
         return Interval(max(x.lo for x in args), max(x.hi for x in args))
 
-    def function(self, op, x) -> Interval:
+    def function(self, op, x):
         if op in ("log", "xlogx") and not x.lo >= 0:
             raise Undefined("log of a negative number")
         if op in ("exp", "log", "atan", "erf"):  # which increase
@@ -225,31 +213,31 @@ class Series(Evaluator):
     def constant(self, value) -> fmpq:
         return value
 
-    def affine(self, x) -> arb_series:
+    def affine(self, x):
         constant, slopes = affine(x)
         ends = [sum((c * p[k] for k, c in slopes.items()), constant) for p in self.points]
         slope = sum((c * self.d[k] for k, c in slopes.items()), fmpq(0))
         return arb_series([arb(min(ends)).union(arb(max(ends))), arb(slope)])
 
-    def power(self, x, r) -> arb_series:
+    def power(self, x, r):
         if r.denominator == 1:
             return x ** int(r)
         if not x.length() and r > 0:
             return x  # zero
         return (x.log() * r).exp()
 
-    def maximum(self, args) -> arb_series:
+    def maximum(self, args):
         largest = [x for x in args if not any(x[0] < y[0] for y in args)]
         return largest[0] if len(largest) == 1 else arb_series([arb.nan()] * TERMS)
 
-    def function(self, op, x) -> arb_series:
+    def function(self, op, x):
         return x * x.log() if op == "xlogx" else getattr(x, op)()
 
-    def shift(self, args) -> arb_series:
+    def shift(self, args):
         return max(args, key=lambda x: x[0].mid())  # so that nothing large cancels
 
 
-def second_derivative(x, points, d) -> arb:
+def second_derivative(x, points, d):
     """The second derivative along d on the hull of the points."""
     return 2 * Series(points, d)(x)[2]
 
@@ -333,36 +321,36 @@ class Floats(Evaluator):
         with np.errstate(all="ignore"):
             return super().__call__(root)
 
-    def constant(self, value) -> Taylor:
+    def constant(self, value):
         return Taylor(float(value))
 
-    def affine(self, x) -> Taylor:
+    def affine(self, x):
         w = np.array(at_vertices(x, self.points.shape[1]), float)
         return Taylor((self.points @ w)[:, None], (self.directions @ w)[None])
 
-    def power(self, x, r) -> Taylor:
+    def power(self, x, r):
         e = float(r)
         if e == 1:
             return x
         second = e * (e - 1) * x.value ** (e - 2) if e != 2 else 2.0
         return x.then(x.value**e, e * x.value ** (e - 1), second)
 
-    def maximum(self, args) -> Taylor:
+    def maximum(self, args):
         x, *others = args
         for y in others:
             less = x.value < y.value
             x = Taylor(*(np.where(less, getattr(y, k), getattr(x, k)) for k in Taylor.__slots__))
         return x
 
-    def function(self, op, x) -> Taylor:
+    def function(self, op, x):
         if op == "tan":
             return self.function("sin", x) * self.power(self.function("cos", x), fmpq(-1))
         return x.then(*DERIVATIVES[op](x.value))
 
-    def shift(self, args) -> Taylor:
+    def shift(self, args):
         return Taylor(reduce(np.maximum, (x.value for x in args)))
 
-    def quadratic(self, x, args) -> Taylor:
+    def quadratic(self, x, args):
         K = self.points.shape[1]
         Q = np.array(x.data, float).reshape(K, K)
         Qp, Qd = self.points @ Q, self.directions @ Q

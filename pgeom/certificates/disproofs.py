@@ -43,7 +43,7 @@ class Pair(NamedTuple):
     divergence: arb
 
 
-def divergence(root, eta, p) -> arb:
+def divergence(root, eta, p):
     """F(η) − F(p) − ⟨∇F(p), η − p⟩; NaN at a kink."""
     d = difference(eta, p)
     start, end = Series([p], d)(root), Series([eta], d)(root)

@@ -7,12 +7,13 @@ of the functions of u = w·p alone.
 >>> terms(Node(2, "lin", (x, y), (fmpq(1), fmpq(2), fmpq(3))))[1]
 (3, Node(index=1, op='p', args=(), data=(1,)))
 >>> edge, (first, second) = Cell.whole(3).halves()
->>> edge, first.vertices[1]
-((1, 0), (1/2, 1/2, 0))
+>>> edge, first.vertices[0]
+((0, 1), (1/2, 1/2, 0))
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 from flint import fmpq
@@ -84,7 +85,7 @@ def is_affine(x):
 
 def reachable(root, *, through_affine: bool = False) -> list[Node]:
     """The nodes that the root is made of, arguments first; affine ones are taken as a whole."""
-    found: dict[int, Node] = {}
+    found = {}
     todo = [root]
     while todo:
         x = todo.pop()
@@ -182,8 +183,7 @@ class Cell:
             step = difference(self.vertices[pair[0]], self.vertices[pair[1]])
             return dot(step, step)
 
-        pairs = ((i, j) for i in range(len(self.vertices)) for j in range(i))
-        i, j = max(pairs, key=length)
+        i, j = max(combinations(range(len(self.vertices)), 2), key=length)
         ends = zip(self.vertices[i], self.vertices[j], strict=True)
         first, second = list(self.vertices), list(self.vertices)
         first[i] = second[j] = tuple((x + y) / 2 for x, y in ends)

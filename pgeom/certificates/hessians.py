@@ -8,7 +8,6 @@ at its longest edge until the bound is close to the curvature at some point, or 
 import heapq
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -225,18 +224,19 @@ def cover(
     return Cover(hessian, tree, _verified([found for *_, found in leaves], lowest), worst)
 
 
-def bisect(
-    K,
-    bound: Callable[[Cell, dict], tuple[float, Any]],
-    done: Callable[[float, int], bool],
-) -> tuple[dict[str, Any], list[tuple]]:
+def bisect(K, bound, done):
     """Halve the cell with the lowest bound, until that and the number of cells are enough.
+
+    Args:
+      K: the number of classes.
+      bound: of a cell and its leaf in the tree, a bound on the cell, and anything else to be kept.
+      done: of the lowest bound and the number of cells, whether they are enough.
 
     Returns:
       A tree of halves, and its leaves as a heap of (bound, count, cell, leaf, what was found).
     """
     tree, count = {}, itertools.count()
-    queue: list[tuple] = []
+    queue = []
 
     def add(cell, leaf):
         value, found = bound(cell, leaf)

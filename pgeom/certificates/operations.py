@@ -344,10 +344,8 @@ def joined(neutral, x, y):
 
 def number(value, graph):
     """A constant of a jaxpr as an element: exactly the number that the float is."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
+    if isinstance(value, (bool, int)):
+        return value
     value = float(value)
     if math.isnan(value):
         return Unreadable("a constant that is not a number")

@@ -123,7 +123,7 @@ class Reader:
         self.g, self.arithmetic = graph, Arithmetic(graph, ranges)
 
     def run(self, jaxpr: Any, consts: list, args) -> list[np.ndarray]:
-        known: dict[Any, np.ndarray] = {}
+        known = {}
 
         def value(atom):
             if isinstance(atom, core.Literal):
@@ -140,7 +140,7 @@ class Reader:
     def _constant(self, value):
         if not any(jnp.issubdtype(jnp.result_type(value), kind) for kind in (*WHOLE, jnp.floating)):
             return _filled(jnp.shape(value), Unreadable("constants that are not real numbers"))
-        return elementwise(lambda x: number(x, self.g), np.asarray(value))
+        return elementwise(lambda x: number(x, self.g), np.asarray(value).astype(object))
 
     def _equation(self, eqn, args):
         name, params = eqn.primitive.name, eqn.params

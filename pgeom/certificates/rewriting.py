@@ -45,7 +45,7 @@ def _rebuild(graph, x, args):
 
 
 def _expand_quotients(graph, root):
-    new: dict[Node, Node] = {}
+    new = {}
     for x in reachable(root):
         if is_affine(x):
             new[x] = x
@@ -87,7 +87,7 @@ def _is_inverse_product(graph, x):
 
 
 def _collect_products(graph, root):
-    new: dict[Node, Node] = {}
+    new = {}
 
     def renewed(x):
         if x not in new:  # a product of two forms that stands for itself

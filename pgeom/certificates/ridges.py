@@ -53,7 +53,7 @@ class Ridges:
 
     def __init__(self, K):
         self.K = K
-        self._lowest: dict[tuple, Lowest] = {}
+        self._lowest = {}
 
     def lowest(self, terms, along, lo=START, hi=END) -> Lowest:
         """A lower bound on φ″ where lo ≤ u ≤ hi, close to the best; −∞ if there is none."""
@@ -183,8 +183,10 @@ def _round_down(x):
 
 def _signature(terms, along):
     """The same for functions that are equal as functions of u."""
-    known: dict[Node, tuple] = {}
+    known = {}
     for x in (y for _, root in terms for y in reachable(root)):
-        inner = ("u", along.relate(x)) if is_affine(x) else (x.op, x.data)
-        known[x] = (*inner, *(() if is_affine(x) else (known[y] for y in x.args)))
+        if is_affine(x):
+            known[x] = along.relate(x)
+        else:
+            known[x] = (x.op, x.data, *map(known.get, x.args))
     return tuple(sorted((str(c), str(known[x])) for c, x in terms))

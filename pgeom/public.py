@@ -4,11 +4,11 @@ They need JAX, NumPy and jaxtyping; what needs more, such as `certify` and `fit`
 called.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pgeom import extras, generators, losses
-from pgeom.certificates import certify, certify_range
+from pgeom.certificates import certify, certify_range, verify
 from pgeom.data.dataset import from_arrays
 from pgeom.diagnosis import Diagnosis, bounds, check_generator, curvature, diagnose
 from pgeom.evaluation import calibration, metrics, significance
@@ -94,20 +94,3 @@ def fit(
     from pgeom.training import fit as fitting
 
     return fitting.fit(model, loss, data, validation, training, seeds)
-
-
-def verify(document: Mapping[str, Any]) -> str:
-    """What a certificate proves, in one line, by a checker that shares no code with the prover.
-
-    Args:
-      document: that of a `Certificate` or a `RangeCertificate`, or what its file holds as JSON.
-
-    Raises:
-      ArithmeticError: if the document does not prove one of its claims.
-      ModuleNotFoundError: without python-flint, which the extra `certify` installs.
-    """
-    if message := extras.missing("verify", "certify"):
-        raise ModuleNotFoundError(message)
-    from proofs_numeric import checker
-
-    return checker.verify(document)

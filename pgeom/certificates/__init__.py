@@ -1,15 +1,33 @@
-"""Proofs of convexity, curvature and ranges by ball arithmetic: `pgeom.certify(F, K)`.
+"""Proofs of convexity, curvature and ranges by ball arithmetic, and their verification.
+
+The door is `certify` and `certify_range`, which write documents, and `verify`, which judges one by
+`proofs_numeric.checker` and so without any of this code. `certify` is a public name of pgeom, and
+that is why the room is not called so: a package `pgeom.certify` would take the function's place as
+soon as a file of it is imported.
 
 In the order of reading: `expression` (real functions on the simplex) and `algebra` (identities);
-`reader` and `operations` (a jaxpr as an expression), `rewriting` (the form that is proved);
+`operations` and `reader` (a jaxpr as an expression), `rewriting` (the form that is proved);
 `arithmetics` (intervals, balls and floats) and `matrices`; `ridges` and `rules` (what is convex,
-and why), `hessians` (bounds on cells), `disproofs`; `prover`, `ranges`, and `certificate`, the
-document, which `proofs_numeric.checker` verifies without any of this. What needs python-flint is
-imported when something is to be proved. From pgeom they use the types, the simplex and the tracing
-of generators.
+and why), `hessians` (bounds on cells), `disproofs`; `prover` and `ranges`, which use them all, and
+`certificate`, the document. The room may import types, checks, the simplex, the tracing of
+functions, and the form of a witness from the diagnosis. python-flint is imported when something is
+to be proved.
+
+Names that mean the same everywhere: x, y and z are nodes of an expression and `g` is its graph, K
+is the number of classes, c and r are rational numbers (flint's `fmpq`), p and d are points and
+directions as tuples of them, u = w·p is the coordinate along a direction, and `sign` is −1 where
+something is shown of −F.
+
+>>> import jax.numpy as jnp
+>>> found = certify(lambda p: jnp.sum(p**2), 3)
+>>> found.convex, found.m_tangent
+('proved', Fraction(2, 1))
+>>> verify(found.document)
+"convex proved, strictly proved, bounds {'m_tangent': 2, 'M_tangent': 2}"
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from pgeom import checks, extras
 from pgeom.certificates.certificate import Certificate
@@ -18,7 +36,7 @@ from pgeom.types import Generator
 if TYPE_CHECKING:
     from pgeom.certificates.ranges import RangeCertificate
 
-__all__ = ["Certificate", "certify", "certify_range"]
+__all__ = ["Certificate", "certify", "certify_range", "verify"]
 
 
 def certify(F: Generator, K: int) -> Certificate:
@@ -33,7 +51,8 @@ def certify(F: Generator, K: int) -> Certificate:
       K: the number of classes.
 
     Returns:
-      A `Certificate`, which `python -m proofs_numeric.checker` verifies once it is written.
+      A `Certificate`, which `verify` judges, or `python -m proofs_numeric.checker` once it is
+      written.
 
     Raises:
       ModuleNotFoundError: without python-flint, which the extra `certify` installs.
@@ -54,7 +73,8 @@ def certify_range(F: Generator, K: int, *, gap: float = 1e-3) -> "RangeCertifica
       gap: how far a bound may be from a value that is attained, relative to it, if F is not convex.
 
     Returns:
-      A `RangeCertificate`, which `python -m proofs_numeric.checker` verifies once it is written.
+      A `RangeCertificate`, which `verify` judges, or `python -m proofs_numeric.checker` once it is
+      written.
 
     Raises:
       ValueError: if F uses an operation that cannot be read.
@@ -65,6 +85,22 @@ def certify_range(F: Generator, K: int, *, gap: float = 1e-3) -> "RangeCertifica
     from pgeom.certificates.ranges import prove_range
 
     return prove_range(F, int(K), gap=gap)
+
+
+def verify(document: Mapping[str, Any]) -> str:
+    """What a certificate proves, in one line, by a checker that shares no code with the prover.
+
+    Args:
+      document: that of a `Certificate` or a `RangeCertificate`, or what its file holds as JSON.
+
+    Raises:
+      ArithmeticError: if the document does not prove one of its claims.
+      ModuleNotFoundError: without python-flint, which the extra `certify` installs.
+    """
+    _require_flint("verify")
+    from proofs_numeric import checker
+
+    return checker.verify(document)
 
 
 def _require_flint(what: str) -> None:

@@ -9,7 +9,6 @@ from flint import arb, ctx, fmpq
 
 from pgeom.certificates.arithmetics import (
     Spectra,
-    Undefined,
     affordable,
     second_derivative,
     spectra,
@@ -49,7 +48,7 @@ def prove(F, K) -> Certificate:
     with ctx.workprec(PRECISION):
         try:
             reading = read(F, K)
-        except (Unsupported, Undefined) as error:
+        except Unsupported as error:
             empty = {"nodes": [], "segment": None, "attained": {}}
             return _certificate(K, start, "unknown", "unknown", None, None, None, str(error), empty)
         return Prover(reading).certificate(start)

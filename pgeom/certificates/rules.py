@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from flint import fmpq, fmpq_mat
+from flint import arb, fmpq, fmpq_mat
 
 from pgeom.certificates.arithmetics import Interval, Intervals, Undefined, is_positive
 from pgeom.certificates.expression import (
@@ -29,7 +29,6 @@ from pgeom.certificates.expression import (
     at_vertices,
     constant,
     direction_of,
-    extremes,
     factors,
     is_affine,
     is_constant,
@@ -237,19 +236,17 @@ class Ranges:
         self.positive = cache(self._is_positive)
 
     def range(self, x) -> Interval:
-        return self._intervals(x)
+        """From −∞ to ∞ where nothing is known."""
+        try:
+            return self._intervals(x)
+        except Undefined:
+            return Interval(arb.nan(), arb.nan())
 
     def sign(self, x) -> int | None:
         """1 if x ≥ 0, −1 if x ≤ 0 on the simplex, 0 if x = 0, None if nothing is known."""
-        if x.op == "p":
-            return 1
-        if is_affine(x):
-            low, high = extremes(x, self.K)
-            return 0 if low == high == 0 else 1 if low >= 0 else -1 if high <= 0 else None
-        try:
-            known = self.range(x)
-        except Undefined:
-            return None
+        known = self.range(x)
+        if known.lo == known.hi == 0:
+            return 0
         return 1 if known.lo >= 0 else -1 if known.hi <= 0 else None
 
     def _is_positive(self, x):
@@ -268,21 +265,15 @@ class Ranges:
             every = all if x.op == "mono" else any
             if every(map(self.positive, x.args)):
                 return True
-        try:
-            if self.range(x).lo > 0:
-                return True
-        except Undefined:
-            return False
+        if self.range(x).lo > 0:
+            return True
         concave = self.rules.prove(x, -1) is not None
         return concave and is_positive(x, self.K, concave=True)
 
     def exceeds_zero(self, x, or_equals: bool = False):
         """Whether x > 0, or x ≥ 0, is known wherever all coordinates are positive."""
-        try:
-            if self.positive(x) or (or_equals and self.range(x).lo >= 0):
-                return True
-        except Undefined:
-            return False
+        if self.positive(x) or (or_equals and self.range(x).lo >= 0):
+            return True
         return not is_affine(x) and self._definite(x, or_equals)
 
     def _definite(self, x, or_equals=False):

@@ -1,6 +1,7 @@
 """`pgeom.certify` against generators with known truth, and against what searches find."""
 
 import json
+import subprocess
 import sys
 from fractions import Fraction
 from functools import cache
@@ -17,6 +18,7 @@ from pgeom.losses.structured import hpg_generator
 from pgeom.simplex import tangent_basis
 from proofs_numeric import checker
 from tests.geometry.certified import CONVEX, OTHERS
+from tests.test_house import ROOT
 
 BYTES = jnp.uint8
 FEW = ("squares", "quadratic", "Huber", "p³ norm")
@@ -122,6 +124,20 @@ def test_a_lower_value_on_the_boundary_is_not_convex():
     assert pgeom.certify(lambda p: jnp.sum(jnp.sign(p)), 3).convex == "unknown"
     hidden = pgeom.certify(lambda p: jnp.where(jnp.isfinite(jnp.log(p[0])), 0.0, -1.0), 3)
     assert hidden.convex == "unknown"
+
+
+@pytest.mark.parametrize(
+    "order",
+    (
+        "pgeom, pgeom.certificates.prover",
+        "pgeom.certificates.prover, pgeom",
+        "pgeom.certificates, proofs_numeric.checker, pgeom",
+    ),
+)
+def test_certify_is_a_function_in_every_order_of_imports(order):
+    code = f"import {order}; assert pgeom.certify is pgeom.certificates.certify"
+    code += "; assert pgeom.certify(lambda p: (p**2).sum(), 2).convex == 'proved'"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_without_python_flint_one_line_says_what_to_install(monkeypatch):

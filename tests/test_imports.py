@@ -50,7 +50,8 @@ ROOMS = {  # a room or a file of one, and what of the project it may import besi
     "pgeom/__init__.py": {"pgeom.deferred", "pgeom.public"},
     "pgeom/public.py": {"pgeom"},
     # a document is verified by the checker, which shares no code with what made it
-    "pgeom/certificates/__init__.py": before("pgeom.certificates") | {"proofs_numeric.checker"},
+    "pgeom/certificates/__init__.py": before("pgeom.certificates")
+    | {"pgeom.certificates", "proofs_numeric.checker"},
     # a diagnosis asks for a proof where that is wanted, and certificates name its witnesses
     "pgeom/diagnosis/__init__.py": before("pgeom.certificates") | {"pgeom.certificates"},
     **{room.replace(".", "/") + suffix: before(room) for room in ORDER for suffix in ("", ".py")},

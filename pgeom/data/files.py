@@ -7,7 +7,6 @@
 ([[1.5, 0.0, 1.0], [2.5, 1.0, 0.0]], 'one-hot encoded city (2 values)')
 """
 
-import math
 import warnings
 import zipfile
 import zlib
@@ -30,7 +29,7 @@ UNREADABLE = (
 )
 FEW_VALUES = 10  # of a categorical column that cannot be mistaken for names of the examples
 MOST_VALUES = 1000  # of a categorical column; more are names or numbers of the examples
-SMALLEST_IMAGE = 64  # pixels
+SMALLEST_IMAGE = 64  # columns: of fewer none can be the pixels of images
 LARGEST = LARGEST_FEATURE[np.float64]
 SHOWN = 8  # names in a message, or one more
 
@@ -174,7 +173,7 @@ def encode_features(
 
     Raises:
       ValueError: if there are no columns or rows, values are missing, infinite or too large, or a
-        column has more values than can be encoded, or but one, where it cannot be a pixel.
+        column has more values than can be encoded, or but one, where none can be a pixel.
     """
     if columns.empty:
         raise ValueError("has no rows, or no features")
@@ -187,9 +186,7 @@ def encode_features(
     blocks = {name: _encode(name, columns[name]) for name in columns}
     widths = {name: block.shape[1] for name, block in blocks.items()}
     same = [name for name in columns if widths[name] == 1 and columns[name].nunique() < 2]
-    # at the border of images many pixels never change
-    may_be_image = len(blocks) >= SMALLEST_IMAGE and math.isqrt(len(blocks)) ** 2 == len(blocks)
-    if same and not may_be_image:
+    if same and len(blocks) < SMALLEST_IMAGE:  # at the border of one many pixels never change
         raise ValueError(f"{count(len(same), 'constant feature')}, to be left out: {listed(same)}")
     texts = [name for name in columns if blocks[name].dtype == bool]
     numbers, others = gaps.index.difference(texts, sort=False), gaps.index.intersection(texts)

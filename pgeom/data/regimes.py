@@ -287,14 +287,12 @@ def transition(
       ValueError: for noise that depends on the features, and for a long tail.
     """
     identity = np.eye(K)
-    if regime.kind == CLEAN:
-        return identity
-    if regime.kind == "symmetric":
-        moved = (1 - identity) / (K - 1)
-    elif regime.kind == "pair-flip":
-        moved = np.roll(identity, 1, axis=1)
-    elif regime.kind == "asymmetric" and class_map is not None:
-        moved = identity[list(class_map)]
-    else:
+    moved = {
+        CLEAN: identity,
+        "symmetric": (1 - identity) / (K - 1),
+        "pair-flip": np.roll(identity, 1, axis=1),
+        "asymmetric": None if class_map is None else identity[list(class_map)],
+    }.get(regime.kind)
+    if moved is None:
         raise ValueError(f"{regime} is no channel: labels change by more than their class")
     return (1 - regime.noise_rate) * identity + regime.noise_rate * moved

@@ -25,14 +25,16 @@ from jaxtyping import Array, Bool, Float
 
 from pgeom.models.model import (
     DenseModel,
+    Inputs,
+    Logits,
     Masks,
+    Parameters,
     columns_times,
     draw_masks,
     kept_scale,
     masked_relu,
     rows_times,
 )
-from pgeom.types import AnyArray
 
 KERNEL, STRIDE = 3, 2
 WINDOW = KERNEL + STRIDE  # the pixels along an axis of which the first layer makes two
@@ -189,9 +191,7 @@ class CNN(DenseModel):
     def masks(self, key: jax.Array, n: int) -> tuple[Bool[Array, "n hidden"], ...]:
         return draw_masks(key, self.dropout, layers=1, n=n, width=self.hidden)
 
-    def logits(
-        self, parameters: Float[AnyArray, " P"], x: Float[AnyArray, "n d"], masks: Masks = None
-    ) -> Float[Array, "n K"]:
+    def logits(self, parameters: Parameters, x: Inputs, masks: Masks = None) -> Logits:
         first, second, (kernel, bias), head = self.layers(parameters)
         images = jnp.moveaxis(jnp.asarray(x).reshape(-1, *self.shape), (0, -1), (-1, 0))
         maps = _multiply(neighbourhoods(_first(images, *first)), *second)

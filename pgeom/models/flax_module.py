@@ -24,9 +24,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Float32, UInt32
+from jaxtyping import Array, Float32, UInt32
 
 from pgeom.messages import describe_error
+from pgeom.models.model import Inputs, Logits, Parameters
 from pgeom.types import AnyArray
 
 Keys = UInt32[AnyArray, "n 2"]
@@ -91,12 +92,7 @@ class FlaxModel:
         """Keys for dropout. A batch has one key, so that the module sees a batch as it is."""
         return jax.random.bits(key, (n, 2), jnp.uint32)
 
-    def logits(
-        self,
-        parameters: Float[AnyArray, " P"],
-        x: Float[AnyArray, "n d"],
-        masks: Keys | None = None,
-    ) -> Float[Array, "n K"]:
+    def logits(self, parameters: Parameters, x: Inputs, masks: Keys | None = None) -> Logits:
         """The module's logits, in training where there are masks."""
         variables = {"params": self._flat[1](jnp.asarray(parameters))}
         examples = jnp.asarray(x).reshape(-1, *self.input_shape)
@@ -126,7 +122,7 @@ def wrap_module(
     Raises:
       ValueError: in one line, if it cannot be trained here.
     """
-    name = given.__name__ if isinstance(given, type) else type(given).__name__
+    name = getattr(given, "__name__", type(given).__name__)
     try:
         if isinstance(given, type):
             accepted = inspect.signature(given).parameters

@@ -23,6 +23,9 @@ from jaxtyping import Array, Bool, Float, Float32, UInt16
 
 from pgeom.types import AnyArray
 
+Parameters = Float[AnyArray, " P"]
+Inputs = Float[AnyArray, "n d"]
+Logits = Float[Array, "n K"]
 Masks = Any
 """A pytree of arrays `[n, ...]`: whatever a model draws for n examples while it is trained."""
 
@@ -59,9 +62,7 @@ class Model(Protocol):
         """The random draws of one epoch for n examples, such as dropout masks."""
         ...
 
-    def logits(
-        self, parameters: Float[AnyArray, " P"], x: Float[AnyArray, "n d"], masks: Masks = None
-    ) -> Float[Array, "n K"]:
+    def logits(self, parameters: Parameters, x: Inputs, masks: Masks = None) -> Logits:
         """Logits, with masks while training and without them afterwards."""
         ...
 
@@ -194,7 +195,7 @@ class DenseModel(ABC):
             parts += [bias, kernel]
         return np.concatenate(parts).astype(np.float32)
 
-    def layers(self, parameters: Float[AnyArray, " P"]) -> list[tuple[Array, Array]]:
+    def layers(self, parameters: Parameters) -> list[tuple[Array, Array]]:
         """The kernel `[fan_in, width]` and the bias of each layer."""
         sizes = [size for fan_in, width in self.kernels for size in (width, fan_in * width)]
         parts = jnp.split(jnp.asarray(parameters), np.cumsum(sizes)[:-1])
@@ -208,9 +209,7 @@ class DenseModel(ABC):
         hidden, width = len(self.kernels) - 1, self.kernels[0][1]
         return draw_masks(key, self.dropout, layers=hidden, n=n, width=width)
 
-    def logits(
-        self, parameters: Float[AnyArray, " P"], x: Float[AnyArray, "n d"], masks: Masks = None
-    ) -> Float[Array, "n K"]:
+    def logits(self, parameters: Parameters, x: Inputs, masks: Masks = None) -> Logits:
         *hidden, head = self.layers(parameters)
         rows, scale = jnp.asarray(x), kept_scale(self.dropout)
         for layer, mask in zip(hidden, masks or [None] * len(hidden), strict=True):

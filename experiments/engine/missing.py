@@ -17,6 +17,7 @@ from experiments.engine.measures import Fields
 from experiments.engine.scoring import make_records
 from experiments.engine.store import Store
 from experiments.engine.study import Cell, Study
+from pgeom.data.regimes import KINDS
 from pgeom.data.splits import split_rows
 from pgeom.training.program import StaticSettings
 from pgeom.training.trainer import Programs, Trained, share_features, static_settings
@@ -49,8 +50,10 @@ class Job(NamedTuple):
         """Its parts whose cells have equally many training examples, as a program needs."""
         parts: defaultdict[int, list[int]] = defaultdict(list)
         for row, cell in enumerate(self.cells):
-            train, *_ = split_rows(self.study.dataset, cell.seed, cell.regime)
-            parts[len(train)].append(row)
+            size = 0  # of those that keep all examples, whatever the seed
+            if KINDS[cell.regime.kind].thin is not None:
+                size = len(split_rows(self.study.dataset, cell.seed, cell.regime)[0])
+            parts[size].append(row)
         return [
             self._replace(
                 cells=[self.cells[r] for r in rows], wanted=[self.wanted[r] for r in rows]

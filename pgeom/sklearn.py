@@ -33,7 +33,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from pgeom.losses.own import LossLike, make_loss
 from pgeom.models.architectures import ModelLike, make_model
 from pgeom.models.model import Model
-from pgeom.training.fit import Examples, fit, merge_equal, round_up
+from pgeom.training.fit import Examples, fit, round_up
 from pgeom.training.settings import Optimiser, Rule, Training, fit_to_size
 
 FAR = 3.0  # standard deviations: a pixel that is almost always 0 has outliers of dozens
@@ -232,6 +232,16 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         stopping = Rule(minimum=1, patience=int(self.patience))
         sizes = (int(epochs), batch_size, float(self.learning_rate))
         return Training(*sizes, stopping=stopping, optimiser=optimiser)
+
+
+def merge_equal(data: Examples) -> Examples:
+    """Equal examples as one that has their weight, in an order that depends on nothing else."""
+    exact = data.features.astype(np.float64) + 0.0  # makes one zero of two
+    keys = np.ascontiguousarray(np.column_stack([exact, data.labels]))
+    whole = keys.view(np.dtype((np.void, keys.shape[1] * keys.itemsize))).ravel()
+    _, first, place = np.unique(whole, return_index=True, return_inverse=True)
+    weights = np.bincount(place.ravel(), data.weights)
+    return Examples(data.features[first], data.labels[first], weights)
 
 
 @cache

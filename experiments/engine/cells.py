@@ -82,6 +82,8 @@ def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = No
         planned_steps=np.array(training.epochs * steps, np.float32),
         stopping=Rule(*(np.array(count, np.int32) for count in training.stopping)),
         dropout=cell_stream("dropout", study, cell).integers(2**32, size=2, dtype=np.uint32),
+        weights=np.ones(n, np.float32),
+        validation_weights=np.ones(len(split.validation.labels), np.float32),
     )
     data = CellData(
         arrays=arrays,

@@ -69,29 +69,28 @@ def epoch_value(
     stop_on: StopOn,
     logits: Float[Array, "v K"],
     labels: Int[AnyArray, " v"],
-    weights: Float[AnyArray, " v"] | None,
+    weights: Float[AnyArray, " v"],
     loss: Float[Array, ""],
     epoch: Int[AnyArray, ""],
 ) -> Float[Array, ""]:
     """The value of an epoch, by which the lowest is the best; NaN of one that has diverged.
 
     >>> logits, labels = jnp.array([[9.0, 0.0], [0.0, 9.0], [9.0, 0.0]]), jnp.array([0, 1, 1])
-    >>> epoch_value("accuracy", logits, labels, None, jnp.float32(3.0), jnp.int32(7))
+    >>> epoch_value("accuracy", logits, labels, jnp.ones(3), jnp.float32(3.0), jnp.int32(7))
     Array(-0.6666667, dtype=float32)
 
     Args:
       stop_on: a criterion, as `pgeom.training.settings.StopOn` has them.
       logits: of the validation examples.
       labels: theirs.
-      weights: how much each counts; all the same if None.
+      weights: how much each counts.
       loss: their mean loss, which is finite unless the run has diverged.
       epoch: its number.
     """
-    labels = jnp.asarray(labels)
+    labels, weights = jnp.asarray(labels), jnp.asarray(weights)
     if stop_on == "nll":
         return loss
     if stop_on == "calibrated-nll":
-        weights = None if weights is None else jnp.asarray(weights)
         fit = fit_temperature(logits, labels, prior=1.0, weights=weights)
         return jnp.average(cross_entropy(logits / fit.temperature, labels), weights=weights)
     value = jnp.asarray(epoch, jnp.float32)

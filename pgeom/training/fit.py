@@ -83,22 +83,12 @@ def fit(
     features = np.concatenate([filled.features, judged.features]).astype(np.float32)
     arrays = _arrays(filled, judged, class_stats(data, model.classes), training)
     cells = [_cell(arrays, model, n, seed) for seed in seeds]
-    batched = jax.default_backend() != "cpu"
-    placing = {"cells_per_device": len(cells), "batched": batched}
-    settings = static_settings(model, (loss,), training, features, cells[0], **placing)
-    programs = compile_programs(settings)
+    placing = {"cells_per_device": len(cells), "batched": jax.default_backend() != "cpu"}
+    programs = compile_programs(
+        static_settings(model, (loss,), training, features, cells[0], **placing)
+    )
     shared = share_features(features, programs.sharding)
     return train(programs, shared, cells, training.epochs)
-
-
-def merge_equal(data: Examples) -> Examples:
-    """Equal examples as one that has their weight, in an order that depends on nothing else."""
-    exact = data.features.astype(np.float64) + 0.0  # makes one zero of two
-    keys = np.ascontiguousarray(np.column_stack([exact, data.labels]))
-    whole = keys.view(np.dtype((np.void, keys.shape[1] * keys.itemsize))).ravel()
-    _, first, place = np.unique(whole, return_index=True, return_inverse=True)
-    weights = np.bincount(place.ravel(), data.weights)
-    return Examples(data.features[first], data.labels[first], weights)
 
 
 def round_up(n: int) -> int:
@@ -115,10 +105,9 @@ def round_up(n: int) -> int:
 
 def fill(data: Examples, size: int) -> Examples:
     """The examples, followed by copies of the first one, of weight zero, up to a size."""
-    rows = np.arange(size)
-    rows[len(data.labels) :] = 0
-    weights = np.where(np.arange(size) < len(data.labels), data.weights[rows], 0)
-    return Examples(data.features[rows], data.labels[rows], weights)
+    own = np.arange(size) < len(data.labels)
+    rows = np.where(own, np.arange(size), 0)
+    return Examples(data.features[rows], data.labels[rows], data.weights[rows] * own)
 
 
 def class_stats(data: Examples, K: int) -> ClassStats:
@@ -134,9 +123,7 @@ def class_stats(data: Examples, K: int) -> ClassStats:
     return ClassStats(counts.astype(np.float32), centroids.astype(np.float32))
 
 
-def _arrays(
-    data: Examples, validation: Examples, stats: ClassStats, training: Training
-) -> CellArrays:
+def _arrays(data, validation, stats, training):
     """What all seeds share; the features are those of the data, then those for validation."""
     n, d = data.features.shape
     rows = np.arange(n + len(validation.labels), dtype=np.int32)
@@ -158,7 +145,7 @@ def _arrays(
     )
 
 
-def _cell(arrays: CellArrays, model: Model, n: int, seed: int) -> CellData:
+def _cell(arrays, model, n, seed):
     """The cell of a seed; the examples of weight zero come last in every epoch."""
     first, dropout = np.random.default_rng(seed).spawn(2)
     words = dropout.integers(2**32, size=2, dtype=np.uint32)

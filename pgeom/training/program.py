@@ -20,7 +20,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, UInt32
 
 from pgeom.losses.likelihood import cross_entropy
@@ -51,9 +50,8 @@ class CellArrays(NamedTuple):
     planned_steps: Float[AnyArray, ""]  # over which a loss may be annealed
     stopping: Rule
     dropout: UInt32[AnyArray, "2"]  # key data of the stream of masks
-    # how much each example counts, zero for one that only fills up a batch; None where all are one
-    weights: Float[AnyArray, " n"] | None = None
-    validation_weights: Float[AnyArray, " v"] | None = None
+    weights: Float[AnyArray, " n"]  # how much each counts; zero if it only fills up a batch
+    validation_weights: Float[AnyArray, " v"]
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,7 @@ class StaticSettings:
         return rows if self.batched else part_rows(self.model, rows)
 
 
-def standardise(
-    features: Float[Array, "N d"], cell: CellArrays, rows: Int[Array, " n"]
-) -> Float[Array, "n d"]:
+def standardise(features, cell, rows):
     """Some rows of the features as the cell's models see them; a missing value is the mean."""
     values = features.at[rows].get(mode="promise_in_bounds")
     mean, scale = jnp.asarray(cell.mean)[None], jnp.asarray(cell.scale)[None]
@@ -106,13 +102,14 @@ def predict(
     parameters: Float[Array, " P"],
     features: Float[Array, "N d"],
     cell: CellArrays,
-    rows: Int[Array, " n"],
+    rows: Int[AnyArray, " n"],
 ) -> Float[Array, "n K"]:
     """Logits of some rows, without dropout, as many at once as `predicted_at_once` says."""
 
     def logits(part):
         return model.logits(parameters, standardise(features, cell, part))
 
+    rows = jnp.asarray(rows)
     n = rows.shape[0]
     if n == 0:  # which not every module can reshape
         return jnp.zeros((0, model.classes), parameters.dtype)
@@ -120,6 +117,13 @@ def predict(
         return logits(rows)
     parts = jnp.pad(rows, (0, -n % part)).reshape(-1, part)
     return jax.lax.map(logits, parts).reshape(-1, model.classes)[:n]
+
+
+def predict_runs(settings, features, cell, parameters):
+    """Logits `[L, m, K]` of the inputs of a cell, of parameters `[L, P]`."""
+    return jax.lax.map(
+        lambda w: predict(settings.model, w, features, cell, cell.inputs), parameters
+    )
 
 
 class Batch(NamedTuple):
@@ -150,11 +154,11 @@ def cut(batch: Batch, rows: int) -> Batch:
     )
 
 
-def cut_epoch(cell: CellArrays, order: Int[Array, " n"], masks: Masks, batch_size: int) -> Batch:
+def cut_epoch(cell: CellArrays, order: Array, masks: Masks, batch_size: int) -> Batch:
     """The batches of an epoch, stacked, in which weights sum to one."""
     n = order.shape[0]
-    weights = jnp.ones(n) if cell.weights is None else cell.weights[order]
-    epoch = Batch(cell.rows[order], cell.y[order], masks, weights, jnp.asarray(n))
+    size = jnp.asarray(n)
+    epoch = Batch(cell.rows[order], cell.y[order], masks, cell.weights[order], size)
     batches = cut(epoch, min(batch_size, n))
     shares = batches.weights / jnp.sum(batches.weights, axis=1, keepdims=True)
     return batches._replace(weights=shares)
@@ -191,7 +195,7 @@ def batch_gradient(
     features: Float[Array, "N d"],
     cell: CellArrays,
     part: int,
-) -> Callable[[Int[Array, ""], Array, Float[Array, " P"], Batch], Float[Array, " P"]]:
+) -> Callable[..., Float[Array, " P"]]:
     """`gradient(index, progress, parameters, batch)`, of the mean loss of that index.
 
     Of a batch, so many rows, `part`, go through the model at once.
@@ -222,9 +226,7 @@ def batch_gradient(
     return gradient
 
 
-def logit_gradient(
-    loss: LossSpec, stats: ClassStats
-) -> Callable[[Float[Array, "n K"], Int[Array, " n"], ArrayLike], Float[Array, "n K"]]:
+def logit_gradient(loss: LossSpec, stats: ClassStats) -> Callable[..., Float[Array, "n K"]]:
     """`gradient(logits, labels, progress)`, of each example's loss: all that a head has to give."""
     start = loss.build(stats)  # once, and not at every step
 
@@ -343,8 +345,7 @@ def _make_judge(settings, features, cell):
         labels, weights = cell.validation_y, cell.validation_weights
         if not labels.shape[0]:
             return jnp.nan, -jnp.asarray(epoch, jnp.float32)
-        rows = jnp.asarray(cell.validation_rows)
-        logits = predict(settings.model, parameters, features, cell, rows)
+        logits = predict(settings.model, parameters, features, cell, cell.validation_rows)
         if all(loss is cross_entropy for loss in losses):
             values = cross_entropy(logits, labels)
         else:

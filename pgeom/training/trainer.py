@@ -18,15 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, Bool, Float, Int
 
 from pgeom.compilation import CPU_OPTIONS, supported
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
 from pgeom.training import program
-from pgeom.training.program import CellArrays, Run, StaticSettings, predict, predicted_at_once
-from pgeom.training.settings import Optimiser, Training
-from pgeom.types import AnyArray
+from pgeom.training.program import CellArrays, Run, StaticSettings, predicted_at_once
+from pgeom.training.settings import Training
 
 AXIS = "cells"
 
@@ -67,8 +66,14 @@ def share_features(
     features: Float[np.ndarray, "N d"], sharding: NamedSharding
 ) -> Float[Array, "N d"]:
     """The features, whole on each device of the mesh."""
-    whole = NamedSharding(sharding.mesh, PartitionSpec())
-    return jax.make_array_from_callback(features.shape, whole, lambda index: features[index])
+    return jax.make_array_from_callback(
+        features.shape, _whole(sharding), lambda index: features[index]
+    )
+
+
+def _whole(sharding):
+    """What is whole on every device of the same mesh."""
+    return NamedSharding(sharding.mesh, PartitionSpec())
 
 
 def argument_shapes(settings: StaticSettings, sharding: NamedSharding) -> tuple:
@@ -78,11 +83,10 @@ def argument_shapes(settings: StaticSettings, sharding: NamedSharding) -> tuple:
         dimensions = (settings.cells, *inner, *leaf.shape)
         return jax.ShapeDtypeStruct(dimensions, leaf.dtype, sharding=sharding)
 
-    whole = NamedSharding(sharding.mesh, PartitionSpec())
     parameters = jax.ShapeDtypeStruct((settings.model.size,), jnp.float32)
     run = jax.eval_shape(lambda p: program.start(p, settings.optimiser), parameters)
     return (
-        settings.features.update(sharding=whole),
+        settings.features.update(sharding=_whole(sharding)),
         jax.tree.map(stacked, settings.cell),
         stacked(settings.cell.rows),
         jax.tree.map(lambda leaf: stacked(leaf, len(settings.losses)), run),
@@ -134,11 +138,7 @@ def compile_programs(settings: StaticSettings) -> Programs:
         return runs, (runs.stopping.stopped, runs.validation_loss)
 
     def local_predict(features, cells, parameters):
-        def predict_runs(cell, vectors):
-            one = partial(predict, settings.model, features=features, cell=cell, rows=cell.inputs)
-            return jax.lax.map(one, vectors)
-
-        return each_cell(predict_runs, cells, parameters)
+        return each_cell(partial(program.predict_runs, settings, features), cells, parameters)
 
     def compiled(local, features, *stacked, **options):
         mesh, spec = sharding.mesh, sharding.spec
@@ -152,10 +152,11 @@ def compile_programs(settings: StaticSettings) -> Programs:
     return Programs(settings, sharding, epoch, compiled(local_predict, features, cells, runs.best))
 
 
-def place(
-    cells: Sequence[CellData], programs: Programs
-) -> tuple[CellArrays, Run, Callable[[int], Int[AnyArray, "cells n"]]]:
-    """The arrays, runs and orders of cells on their devices, filled up with stopped copies."""
+def place(cells: Sequence[CellData], programs: Programs) -> tuple[CellArrays, Run, Callable]:
+    """The arrays, runs and `orders(epoch)` of cells on their devices, filled up with stopped ones.
+
+    All are stacked; what fills them up are copies of the last cell.
+    """
     settings, sharding = programs.settings, programs.sharding
     idle = cells[-1]._replace(wanted=np.zeros(len(settings.losses), bool))
     padded = [*cells, *[idle] * (settings.cells - len(cells))]
@@ -188,7 +189,7 @@ def _put_shares(sharding, *leaves):
 
 
 @cache
-def _blank_run(size: int, optimiser: Optimiser) -> Run:
+def _blank_run(size, optimiser):
     """A run of zeros before its first epoch, made once, on the host."""
     begin = jax.jit(lambda parameters: program.start(parameters, optimiser))
     return jax.tree.map(np.asarray, begin(np.zeros(size, np.float32)))
@@ -202,7 +203,7 @@ def _first_runs(blank, cell):
     return runs._replace(stopping=runs.stopping._replace(stopped=~cell.wanted))
 
 
-def fetch(value: Shaped[Array, "*shape"]) -> Shaped[np.ndarray, "*shape"]:
+def fetch(value: Array) -> np.ndarray:
     """A stacked array on this host, also where other processes hold parts of it."""
     if value.is_fully_addressable:
         return np.asarray(value)

@@ -59,6 +59,8 @@ def make_cell(
         planned_steps=np.float32(planned),
         stopping=early_stopping.Rule(*map(np.int32, rule)),
         dropout=rng.integers(2**32, size=2, dtype=np.uint32),
+        weights=np.ones(40, np.float32),
+        validation_weights=np.ones(20, np.float32),
     )
 
     def order(epoch):

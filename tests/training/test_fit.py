@@ -10,8 +10,9 @@ import pytest
 
 from pgeom.losses import catalogue
 from pgeom.models.model import Linear
+from pgeom.sklearn import merge_equal
 from pgeom.training import fit as fitting
-from pgeom.training.fit import Examples, fit, merge_equal
+from pgeom.training.fit import Examples, fit
 from pgeom.training.settings import NEVER, Training
 
 MODEL, LOSS = Linear(3, 3), catalogue.LOSSES["ce"]

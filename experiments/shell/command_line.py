@@ -61,7 +61,10 @@ class Tolerant:
 
     def leave_descriptor(self) -> None:
         """Go on writing to where standard output was, which from now on is standard error."""
-        descriptor = self._stream.fileno()
+        try:
+            descriptor = self._stream.fileno()
+        except io.UnsupportedOperation:  # it is not the system's, but one of Python's
+            return
         self._stream = os.fdopen(os.dup(descriptor), "w", errors="replace")
         os.dup2(2, descriptor)
 

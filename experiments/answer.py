@@ -86,7 +86,7 @@ def main(
         out: The folder for records, tables and figures.
         common: Options of every command.
     """
-    given = command_line.as_given(main, locals())
+    given = command_line.as_typed()
     if regimes and dataset is None:
         raise UsageError("--regimes needs --dataset here")
     common.check_words(dataset, regimes=regimes, losses=losses, known=LOSSES)

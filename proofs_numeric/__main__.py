@@ -13,7 +13,7 @@ from rich.text import Text
 
 from experiments.shell import command_line, loading
 from experiments.shell.errors import UsageError
-from experiments.shell.files import make_folder, write_text
+from experiments.shell.files import require_writable, write_text
 from proofs_numeric import check_table, runner
 from proofs_numeric.check_table import Results
 
@@ -57,7 +57,7 @@ def main(
     jobs = [] if generator else runner.plan_jobs(only, classes)
     for folder, option in ((figures, "--figures"), (out, "--out")):
         if folder is not None:
-            make_folder(folder, option=option)
+            require_writable(folder, option=option)
     if certify:
         return _certify(generator, only, classes, progress, json, out)
     if generator:

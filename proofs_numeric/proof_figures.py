@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from experiments.shell import command_line
-from experiments.shell.files import make_folder
+from experiments.shell.files import require_writable
 from proofs_numeric import runner
 
 
@@ -16,7 +16,7 @@ def main(folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DI
     Args:
       folder: Where to draw them, as PNG, PDF and SVG; made if it is missing.
     """
-    make_folder(folder, option="DIR")
+    require_writable(folder, option="DIR")
     runner.configure()
     # here and not above: --help should not wait for them
     from proofs_numeric import theory_figures

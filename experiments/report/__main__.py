@@ -33,7 +33,7 @@ def main(
         theory: Whether to draw the theory figures too, by `python -m proofs_numeric`.
         common: Options of every command.
     """
-    given = command_line.as_given(main, locals())
+    given = command_line.as_typed()
     losses = choose_all("loss", losses, LOSSES, SYNONYMS)
     if not set(losses) & set(GENERAL):
         raise UsageError(f"--losses must have one of {', '.join(GENERAL)}")

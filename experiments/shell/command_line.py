@@ -15,13 +15,12 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from contextvars import ContextVar
-from dataclasses import fields, is_dataclass
 from functools import partial, wraps
 from importlib import metadata
-from typing import IO, Any, NoReturn, cast
+from typing import IO, Any, NamedTuple, NoReturn, cast
 
 import tyro
 from rich.console import Console
@@ -83,12 +82,26 @@ class Tolerant:
                 os.close(nowhere)
 
 
-_RESULTS: ContextVar[Tolerant | None] = ContextVar("results", default=None)
+class Running(NamedTuple):
+    """The command that is running, as it was typed, and where its results go."""
+
+    typed: str
+    out: Tolerant
+
+
+_running: ContextVar[Running | None] = ContextVar("running", default=None)
 
 
 def results() -> Tolerant | None:
     """The stream for tables and JSON, as `print` and rich take it; None is `sys.stdout`."""
-    return _RESULTS.get()
+    running = _running.get()
+    return running and running.out
+
+
+def as_typed() -> str:
+    """The command line that is running, to stand beside what it made."""
+    running = _running.get()
+    return running.typed if running else "a call from Python"
 
 
 def run(
@@ -113,10 +126,10 @@ def run(
       on_interrupt: what Ctrl-C prints.
     """
     processes.interruption = on_interrupt
-    out = Tolerant(sys.stdout)
-    token = _RESULTS.set(out)
+    out, program = Tolerant(sys.stdout), f"python -m {name}"
+    token = _running.set(Running(f"{program} {shlex.join(sys.argv[1:])}".rstrip(), out))
     try:
-        code = _execute(main, f"python -m {name}", example, out)
+        code = _execute(main, program, example, out)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         code = BAD_INPUT
@@ -124,7 +137,7 @@ def run(
         print(on_interrupt, file=sys.stderr)
         code = processes.INTERRUPTED
     finally:
-        _RESULTS.reset(token)
+        _running.reset(token)
     sys.exit(code)
 
 
@@ -137,40 +150,6 @@ def _execute(main: Callable[..., int | None], program: str, example: str, out: T
     if out.error is not None and not isinstance(out.error, BrokenPipeError):
         raise UsageError(f"cannot write to standard output: {out.error.strerror}")
     return code
-
-
-def as_given(main: Callable[..., Any], values: Mapping[str, Any]) -> str:
-    """The command line that is running, as it was typed, to stand beside what it made.
-
-    Of a `main` that was called from Python, the command line that would do the same.
-
-    Args:
-      main: the command.
-      values: of its arguments by name.
-    """
-    words = sys.argv[1:]
-    if main.__module__ != "__main__":
-        parameters = inspect.signature(main).parameters.values()
-        words = [word for one in parameters for word in _option(one.name, values, one.default)]
-    program = main.__globals__["__spec__"].name
-    return shlex.join(["python", "-m", program.removesuffix(".__main__"), *words])
-
-
-def _option(name: str, values: Mapping[str, Any], default: Any) -> list[str]:
-    """An option as it is typed, or nothing if it has its default."""
-    value = values[name]
-    if is_dataclass(value):  # its fields are options
-        return [
-            word
-            for one in fields(value)
-            for word in _option(one.name, vars(value), getattr(default, one.name))
-        ]
-    if value == default:
-        return []
-    word = name.replace("_", "-")
-    if isinstance(value, bool):
-        return [f"--{word}" if value else f"--no-{word}"]
-    return [f"--{word}", *map(str, value if isinstance(value, tuple) else [value])]
 
 
 def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
@@ -230,13 +209,8 @@ def _flatten(box: str) -> str:
     private, may change in any release, and leaves out the options that the user may have meant.
     """
     plain = re.sub(r"\x1b\[[\d;]*m", "", box)  # the colours of a terminal
-    inside = [line[1:-1] for line in plain.splitlines()[1:-1]]
-    sections = re.split(r"^ *[─-]+ *$", "\n".join(inside), flags=re.MULTILINE)
-    messages = [_join_outer_lines(part) for part in sections if "Argument helptext:" not in part]
-    return "; ".join(filter(None, messages))  # in ASCII a line without a message is under the title
-
-
-def _join_outer_lines(section: str) -> str:
-    """Leaves out what is indented by eight columns or more: help texts of options."""
-    lines = [line for line in section.splitlines() if not line.startswith(" " * 8)]
-    return " ".join(" ".join(lines).split()).rstrip(".")
+    lines = (line[2:-1] for line in plain.splitlines()[1:-1])
+    # help texts are indented by eight columns, or are a section of their own
+    text = " ".join(line.strip() for line in lines if not line.startswith(" " * 8))
+    text = re.sub("Argument helptext:.*(?=For full)", "", text)
+    return re.sub(r"(\.?\s*[─-]{9,}\s*)+", "; ", text).strip("; ")

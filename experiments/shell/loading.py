@@ -33,13 +33,8 @@ def load(spec: str, *, option: str, what: str = "function") -> Callable[..., Any
       UsageError: if there is no such module, file or function, or importing it fails.
     """
     source, _, name = spec.rpartition(":")
-    if re.search("[,;]", name) or (re.search("[,;]", spec) and not Path(source).is_file()):
-        first, _, _ = spec.partition(":")
-        words = re.split(r"[\s,;]+", spec)
-        each = " ".join(word if ":" in word else f"{first}:{word}" for word in words if word)
-        raise UsageError(f"{option}: must be {FORMS}, got {spec!r}; separate by spaces: {each}")
-    if not (source and name):
-        raise UsageError(f"{option}: must be {FORMS}, got {spec!r}")
+    if not (source and name.isidentifier()) or ("," in source and not Path(source).is_file()):
+        raise UsageError(f"{option}: must be {FORMS}, several separated by spaces, got {spec!r}")
     module = _module(source, option)
     if not hasattr(module, name):
         known = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
@@ -64,24 +59,12 @@ def _module(source: str, option: str) -> ModuleType:
     folder = str(path.parent if is_path else Path.cwd())
     sys.path.insert(0, folder)
     try:
-        return _execute(path) if is_path else _import(source)
+        return _execute(path) if is_path else importlib.import_module(source)
     except (Exception, SystemExit) as error:  # whatever a module may raise while it is imported
         reason = describe_error(error)
         raise UsageError(f"{option}: cannot import {source!r}: {reason}") from error
     finally:
         sys.path.remove(folder)
-
-
-def _import(source: str) -> ModuleType:
-    """The module, or what a package offers under such a name, as pgeom does its generators."""
-    try:
-        return importlib.import_module(source)
-    except ModuleNotFoundError:
-        package, _, name = source.rpartition(".")
-        offered = getattr(sys.modules.get(package), name, None)
-        if not isinstance(offered, ModuleType):
-            raise
-        return offered
 
 
 def _execute(path: Path) -> ModuleType:

@@ -47,7 +47,7 @@ def main(
         out: The folder for the tables, the figure and speed.json.
         json: Print the measurements as JSON, and nothing else, on stdout.
     """
-    given = command_line.as_given(main, locals())
+    given = command_line.as_typed()
     parts = choose_all("part", parts, NAMES)
     for name, value in (("seeds", seeds), ("epochs", epochs), ("check-seeds", check_seeds)):
         if value < 1:

@@ -7,10 +7,8 @@ import io
 import os
 import shlex
 import sys
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Literal
 
 import pytest
@@ -24,7 +22,7 @@ from experiments.shell.errors import UsageError, refusals
 
 def main(
     classes: Annotated[tuple[int, ...], tyro.conf.arg(metavar="K…")] = (),
-    mode: Literal["good", "fail", "refuse", "interrupt", "silent", "talk"] = "good",
+    mode: Literal["good", "fail", "refuse", "interrupt", "silent", "talk", "show"] = "good",
 ) -> int | None:
     """An example of a command.
 
@@ -39,6 +37,8 @@ def main(
         raise KeyboardInterrupt
     if mode == "talk":
         print("a library's")
+    if mode == "show":
+        print(command_line.as_typed(), file=command_line.results())
     print("called with", *classes, file=command_line.results())
     return {"good": 0, "fail": 1}.get(mode)
 
@@ -128,47 +128,10 @@ def test_bad_arguments_are_one_line(arguments, says, terminal, encoding, command
     assert not set(err) & set("\x1b╭╮╰╯│─")
 
 
-@dataclass(frozen=True)
-class Shared:
-    seeds: tuple[str, ...] = ("5",)
-    own_losses: tuple[str, ...] = ()
-    no_match: bool = False
-
-
-SHARED = Shared()
-
-
-def compare(dataset: str = "digits", theory: bool = True, common: Shared = SHARED) -> None:
-    """A command with options of its own and shared ones."""
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({}, ""),
-        ({"dataset": "my data.csv"}, " --dataset 'my data.csv'"),
-        ({"theory": False}, " --no-theory"),
-        (
-            {"common": Shared(("0", "7"), ("my.py:f", "my.py:g"), no_match=True)},
-            " --seeds 0 7 --own-losses my.py:f my.py:g --no-match",
-        ),
-    ],
-)
-def test_a_call_from_python_is_shown_as_the_command_that_does_the_same(values, words):
-    called = {"dataset": "digits", "theory": True, "common": SHARED} | values
-    given = command_line.as_given(compare, called)
-    assert given == f"python -m {compare.__module__}{words}"
-
-
-@pytest.mark.parametrize("module", ["experiments.answer", "experiments.report.__main__"])
-def test_a_command_is_shown_as_it_was_typed(monkeypatch, module):
-    typed = ["--seeds", "5", "--generators", "my.py:f", "--page", "my page.md"]
-    monkeypatch.setattr(compare, "__module__", "__main__")
-    monkeypatch.setattr("sys.argv", ["/somewhere/answer.py", *typed])
-    monkeypatch.setitem(compare.__globals__, "__spec__", SimpleNamespace(name=module))
-    expected = "--seeds 5 --generators my.py:f --page 'my page.md'"
-    program = module.removesuffix(".__main__")
-    assert command_line.as_given(compare, {}) == f"python -m {program} {expected}"
+def test_a_command_is_shown_as_it_was_typed(command):
+    _, out, _ = command("--mode", "show", "--classes", "2")
+    assert "python -m examples.one --mode show --classes 2\n" in out
+    assert command_line.as_typed() == "a call from Python"
 
 
 def test_help_is_printed_in_full(command):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.shell.errors import UsageError
-from experiments.shell.files import make_folder, require_writable, write_file, write_text
+from experiments.shell.files import require_writable, write_file, write_text
 
 ROOT = Path(__file__).parents[3]
 
@@ -94,8 +94,7 @@ def test_a_disk_that_takes_nothing_is_refused(code, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", [".", "here", "far/away"])
-def test_a_folder_that_can_be_written_to_is_made_when_it_is_needed(path, tmp_path, monkeypatch):
+def test_a_folder_that_can_be_written_to_is_not_made(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     require_writable(Path(path), option="--out")
     assert not list(tmp_path.iterdir())
-    assert make_folder(Path(path), option="--out").is_dir()

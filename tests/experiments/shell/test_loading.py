@@ -19,6 +19,9 @@ FILES = {
 }
 
 
+FORMS = "must be module:function or path/to/file.py:function, several separated by spaces"
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """A working folder with files; what loading leaves behind is removed."""
@@ -67,8 +70,11 @@ def test_what_a_package_offers_as_a_module_is_found():
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("F", "must be module:function or path/to/file.py:function, got 'F'"),
-        ("own/math.py:", "must be module:function or path/to/file.py:function"),
+        ("F", f"{FORMS}, got 'F'"),
+        ("own/math.py:", FORMS),
+        ("own/math.py:F,G", FORMS),
+        ("own/math.py:F;G", FORMS),
+        ("own/math.py:F,own/math.py:G", FORMS),
         ("notes.txt:F", "cannot import 'notes.txt': ModuleNotFoundError"),
         ("./notes.txt:F", "must be module:function or path/to/file.py:function, got the path"),
         ("own/maths.py:F", "there is no file 'own/maths.py'"),

@@ -7,7 +7,6 @@ from experiments import links
 from experiments.engine.data_options import parse_kinds, parse_noise_map
 from experiments.engine.options import Options
 from experiments.shell.errors import UsageError
-from experiments.shell.loading import load
 from experiments.shell.names import choose_all
 from pgeom.losses import catalogue
 from pgeom.messages import describe_error, known_name, nearest
@@ -82,12 +81,6 @@ def test_no_other_loss_is_meant_by_one_that_is_not_among_those_known(typed):
 OF_OPTIONS = {
     "regimes": (lambda: parse_kinds(("clean,symmetric-40",)), "clean symmetric-40"),
     "regimes quoted": (lambda: parse_kinds(("clean pair-flip-20",)), "clean pair-flip-20"),
-    "generators": (lambda: load("my.py:f,my.py:g", option="--generators"), "my.py:f my.py:g"),
-    "one file": (lambda: load("my.py:f,g", option="--own-losses"), "my.py:f my.py:g"),
-    "a file that exists": (
-        lambda: load(f"{__file__}:f,g", option="--generators"),
-        f"{__file__}:f {__file__}:g",
-    ),
     "noise map": (lambda: parse_noise_map(["0:1,1:0"], ("0", "1")), "0:1 1:0"),
     "losses": (lambda: Options().check_words("digits", losses=("ce,brier",)), "ce brier"),
     "datasets": (lambda: links.main(dataset=("digits,wine",)), "digits wine"),

@@ -8,7 +8,7 @@
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from pgeom import extras
 
@@ -26,13 +26,13 @@ if message := extras.missing("pgeom.sklearn", "experiments"):
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pgeom.losses.own import LossLike, make_loss
 from pgeom.models.architectures import ModelLike, make_model
-from pgeom.models.model import Model
 from pgeom.training.fit import Examples, fit, round_up
 from pgeom.training.settings import Optimiser, Rule, Training, fit_to_size
 
@@ -123,7 +123,8 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got {K} class")
         features, labels, weights = merge_equal(Examples(X, labels, weights))
         self._fit_scale(features, weights)
-        weights = weights * self._class_weights(labels, weights)[labels]
+        given, y = {"classes": self.classes_, "sample_weight": weights}, self.classes_[labels]
+        weights = weights * compute_class_weight(self.class_weight, y=y, **given)[labels]
         data = Examples(self._standardise(features), labels, weights / weights.mean())
         random = check_random_state(self.random_state)
         train, validation = self._set_aside(data, random)
@@ -167,35 +168,15 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
-    def _check_parameters(self) -> None:
-        counts = {"epochs": 1, "batch_size": 1, "patience": 1, "n_seeds": 1}
-        for name, least in counts.items():
-            value = getattr(self, name)
-            if name == "epochs" and value is None:
-                continue
-            if not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        bounds = {"learning_rate": (0, np.inf), "validation_fraction": (0, 1)}
-        for name, (low, high) in bounds.items():
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not low < float(value) < high:
-                raise ValueError(f"{name} must be between {low} and {high}, got {value!r}")
+    def _check_parameters(self):
+        for name in ("epochs", "batch_size", "patience", "n_seeds"):
+            if name != "epochs" or self.epochs is not None:
+                check_scalar(getattr(self, name), name, Integral, min_val=1)
+        inside = {"min_val": 0, "include_boundaries": "neither"}
+        check_scalar(self.learning_rate, "learning_rate", Real, **inside)
+        check_scalar(self.validation_fraction, "validation_fraction", Real, max_val=1, **inside)
 
-    def _class_weights(self, labels: np.ndarray, weights: np.ndarray) -> Float[np.ndarray, " K"]:
-        """The weight of each class."""
-        K = len(self.classes_)
-        if self.class_weight is None:
-            return np.ones(K)
-        if isinstance(self.class_weight, str):
-            if self.class_weight != "balanced":
-                raise ValueError(f"class_weight must be 'balanced', got {self.class_weight!r}")
-            return weights.sum() / (K * np.bincount(labels, weights))
-        known = self.classes_.tolist()
-        if strange := set(self.class_weight) - set(known):
-            raise ValueError(f"class_weight has {strange.pop()!r}, which is no class of {known}")
-        return np.array([float(self.class_weight.get(name, 1)) for name in known])
-
-    def _fit_scale(self, features: np.ndarray, weights: np.ndarray) -> None:
+    def _fit_scale(self, features, weights):
         # in units of a power of two, in which the squares of no feature overflow or vanish
         unit = np.exp2(np.frexp(np.abs(features).max(axis=0).astype(np.float64))[1] - 1)
         exact = features / unit
@@ -204,24 +185,20 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         constant = spread <= 1e-7 * np.abs(mean)  # up to rounding
         self.mean_, self.scale_ = mean * unit, np.where(constant, 1.0, spread * unit)
 
-    def _standardise(self, X: np.ndarray) -> Float[np.ndarray, "n d"]:
+    def _standardise(self, X):
         """Standardised features, of which the far ones are drawn in, smoothly, to within ±3."""
         z = (X - self.mean_) / self.scale_
         return (z / np.hypot(1, z / FAR)).astype(np.float32)
 
-    def _set_aside(
-        self, data: Examples, random: np.random.RandomState
-    ) -> tuple[Examples, Examples | None]:
+    def _set_aside(self, data, random):
         """The examples to train on, and those for early stopping."""
         if not self.early_stopping:
             return data, None
-        rows = np.arange(len(data.labels))
         share = {"test_size": self.validation_fraction, "random_state": random}
-        parts = train_test_split(rows, stratify=data.labels, **share)
-        train, validation = (Examples(*(array[part] for array in data)) for part in parts)
-        return train, validation
+        parts = train_test_split(*data, stratify=data.labels, **share)
+        return Examples(*parts[::2]), Examples(*parts[1::2])
 
-    def _training(self, examples: int) -> Training:
+    def _training(self, examples):
         """The settings for so many training examples."""
         batch_size, epochs = int(self.batch_size), self.epochs
         if epochs is None:
@@ -245,10 +222,10 @@ def merge_equal(data: Examples) -> Examples:
 
 
 @cache
-def _mean_probabilities(model: Model) -> Callable[..., Float[Array, "n K"]]:
+def _mean_probabilities(model):
     """`(parameters [S, P], x [n, d])` to the mean of S networks' probabilities, compiled."""
 
-    def mean(parameters: Float[Array, "S P"], x: Float[Array, "n d"]) -> Float[Array, "n K"]:
+    def mean(parameters, x):
         logits = jax.lax.map(lambda vector: model.logits(vector, x), parameters)
         return jnp.mean(jax.nn.softmax(logits), axis=0)
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.diagnosis.curvature import matching_curvature
-from pgeom.diagnosis.search import Verdict, glance_at_convexity
+from pgeom.diagnosis.search import IMMUTABLE, Verdict, glance_at_convexity
 from pgeom.diagnosis.table import explain_convexity
 from pgeom.functions import call, out_of_range, scalar_function, trace
 from pgeom.generators import rescale
@@ -52,17 +52,25 @@ def make_loss(given: LossLike, K: int, *, match: bool = True) -> LossSpec:
         return given
     if isinstance(given, str):
         return LOSSES[known_name("loss", given, LOSSES, SYNONYMS)]
-    key = (*_content(given), K, match)
+    content = _content(given)
+    if content is None:
+        return _try(given, K, match)
+    key = content, K, match
     if key not in _made:
         _made[key] = _try(given, K, match)
     return _made[key]
 
 
 def _content(function):
-    """What a function shares with its deep copies, such as scikit-learn's `clone` makes."""
+    """What a function shares with its deep copies, such as scikit-learn's `clone` makes.
+
+    None for an object that may change.
+    """
     if isinstance(function, partial):
         function = jax.tree_util.Partial(function.func, *function.args, **function.keywords)
     leaves, structure = jax.tree.flatten(function)
+    if any(callable(x) and not isinstance(x, IMMUTABLE) for x in leaves):
+        return None
     return structure, *(id(x) if callable(x) else np.asarray(x).tobytes() for x in leaves)
 
 

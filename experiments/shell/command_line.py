@@ -95,7 +95,7 @@ _running: ContextVar[Running | None] = ContextVar("running", default=None)
 def results() -> Tolerant | None:
     """The stream for tables and JSON, as `print` and rich take it; None is `sys.stdout`."""
     running = _running.get()
-    return running and running.out
+    return running.out if running else None
 
 
 def as_typed() -> str:

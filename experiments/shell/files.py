@@ -81,3 +81,18 @@ def require_writable(path: Path, *, option: str) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise UsageError(f"{option}: cannot write to {str(path)!r}: {error.strerror}") from error
+
+
+def make_folder(path: Path, *, option: str) -> Path:
+    """The folder at `path`, which can be written to, made if it is missing.
+
+    Raises:
+      UsageError: as `require_writable`, and if it cannot be made.
+    """
+    require_writable(path, option=option)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror
+        raise UsageError(f"{option}: cannot make the folder {str(path)!r}: {reason}") from error
+    return path

@@ -7,10 +7,10 @@ import pandas as pd
 
 from experiments import ablation
 from experiments.engine import sensitivity
-from experiments.figures.clean_models import ATTACKS
-from experiments.figures.diagnostics import hardware
 from experiments.figures.studies import (
+    ATTACKS,
     PROTOCOL,
+    hardware,
     paired_gains,
     protocol_variants,
     recorded_families,

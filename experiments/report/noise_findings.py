@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from experiments.figures.comparisons import balanced, rank_losses
 from experiments.figures.noise import probabilities
-from experiments.figures.overview import balanced, rank_losses
 from experiments.report.gather import NOISIEST, Results
 from experiments.report.words import (
     REFERENCE,

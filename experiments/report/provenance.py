@@ -4,7 +4,7 @@ from datetime import date
 
 import pandas as pd
 
-from experiments.figures.diagnostics import hardware
+from experiments.figures.studies import hardware
 from experiments.report.gather import Results
 
 PAPER = (

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from experiments.figures.diagnostics import TAIL, class_recalls
+from experiments.figures.studies import TAIL, class_recalls
 from experiments.report.gather import Results
 from experiments.report.words import REFERENCE, candidates, join, means, select, span
 from pgeom.losses.catalogue import PRIOR

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.engine import devices, jobs
 from experiments.engine.command import Command
-from experiments.figures.overview import RANKED
+from experiments.figures.comparisons import RANKED
 from experiments.report import (
     __main__ as report,
     gather,

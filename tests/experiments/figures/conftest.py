@@ -17,17 +17,7 @@ from experiments.tables.regrets import CLEAN, RAW, SCALED, SCORES
 from pgeom.losses.catalogue import GENERAL, LOSSES
 
 SEEDS = 3
-MODULES = [
-    "clean_models",
-    "diagnostics",
-    "dumbbells",
-    "noise",
-    "noise_details",
-    "overview",
-    "regret_curves",
-    "reliability_diagrams",
-    "studies",
-]
+MODULES = ["comparisons", "noise", "studies"]
 UNIT = ("accuracy", "balanced_accuracy", "brier", "ece", "calibrated_ece", *sensitivity.NATURAL)
 NLLS = ("nll", "calibrated_nll", "plain_calibrated_nll", "plain_calibrated_ece")
 

@@ -6,9 +6,8 @@ from scipy import stats
 
 from experiments import ablation
 from experiments.engine import sensitivity
-from experiments.figures.diagnostics import hardware
-from experiments.figures.overview import cell_means, short
-from experiments.figures.studies import paired_gains
+from experiments.figures.comparisons import cell_means, short
+from experiments.figures.studies import hardware, paired_gains
 from experiments.longtail import ways_to_stop
 from experiments.tables import published
 from experiments.tables.grid import Grid

@@ -23,6 +23,7 @@ from pgeom.types import Generator
 
 # what JAX, NumPy and Python say where a traced value is taken for a number
 TRACED = re.compile("Tracer|traced array|must be concrete|Only integer scalar arrays")
+INDEXED = ("gather", "dynamic_slice", "dynamic_update_slice")  # and scatter, of several names
 LONGEST = 1000  # integers of an index, and steps of a loop, that are followed
 
 
@@ -152,7 +153,7 @@ def _results(eqn, values: list) -> list | None:
     if name == "scan":
         return _scan(params, values)
     if name == "cond":
-        # an index may be wrong in any branch that is not known to be passed by
+        # an index counts in every branch that may be taken
         which, branches = values[0], params["branches"]
         taken = branches if which is None else branches[: which + 1][-1:]
         results = [_follow(branch, values[1:]) for branch in taken]
@@ -189,24 +190,27 @@ def _scan(params, values: list) -> list | None:
 def _check_indices(eqn, values: list) -> None:
     """Raise where known indices of an operation are beyond the end of what it reads or writes."""
     name, params = eqn.primitive.name, eqn.params
-    fill = params.get("fill_value")  # what F chose to stand for entries beyond the end
-    if name == "gather" and (fill is None or np.isnan(fill)):
-        places, sizes = values[1:], params["slice_sizes"]
-        axes = params["dimension_numbers"].start_index_map
-    elif name.startswith("scatter"):
-        places, sizes = values[1:2], [1] * len(eqn.invars[0].aval.shape)
-        axes = params["dimension_numbers"].scatter_dims_to_operand_dims
-    elif name == "dynamic_slice":
-        places, sizes, axes = values[1:], params["slice_sizes"], range(len(values) - 1)
-    elif name == "dynamic_update_slice":
-        places, sizes, axes = values[2:], eqn.invars[1].aval.shape, range(len(values) - 2)
-    else:
+    if name not in INDEXED and not name.startswith("scatter"):
         return
+    shape, sizes = eqn.invars[0].aval.shape, params.get("slice_sizes")
+    places, axes = values[1:], range(len(shape))
+    if name == "gather":
+        axes = params["dimension_numbers"].start_index_map
+        fill = params["fill_value"]
+        if fill is not None and not np.isnan(
+            fill
+        ):  # F chose what stands for entries beyond the end
+            return
+    elif name == "dynamic_update_slice":
+        places, sizes = values[2:], eqn.invars[1].aval.shape
+    elif name != "dynamic_slice":
+        places, axes = values[1:2], params["dimension_numbers"].scatter_dims_to_operand_dims
+        sizes = [1] * len(shape)
     if any(place is None for place in places):
         return
     columns = np.concatenate([*map(np.atleast_1d, places)], -1).reshape(-1, len(axes)).T
     for axis, column in zip(axes, columns, strict=True):
-        size = eqn.invars[0].aval.shape[axis]
+        size = shape[axis]
         wrong = column[(column < 0) | (column > size - sizes[axis])]
         if len(wrong):
             place = int(wrong[0])

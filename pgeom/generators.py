@@ -39,8 +39,26 @@ from pgeom.simplex import (
 from pgeom.special import log_cosh, log_cosh_divergence_to, power_divergence, tempered_log
 from pgeom.types import Entries, Generator, Numbers, Point, Scalar
 
+__all__ = [
+    "Hyperbolic",
+    "Quadratic",
+    "SquaredNorm",
+    "combine",
+    "hyperbolic",
+    "quadratic",
+    "rescale",
+    "separable",
+    "shannon",
+    "spherical",
+    "squared_norm",
+    "tsallis",
+]
+
 Parameter: TypeAlias = Any
 """A number or an array; as a leaf of a pytree also a tracer, a shape or whatever JAX puts there."""
+
+
+# closed forms, sums and multiples -----------------------------------------------------------------
 
 
 class ClosedForms(NamedTuple):
@@ -214,20 +232,7 @@ def _checked(F: Generator) -> Generator:
     return F
 
 
-__all__ = [
-    "Hyperbolic",
-    "Quadratic",
-    "SquaredNorm",
-    "combine",
-    "hyperbolic",
-    "quadratic",
-    "rescale",
-    "separable",
-    "shannon",
-    "spherical",
-    "squared_norm",
-    "tsallis",
-]
+# entropies, norms and other functions -------------------------------------------------------------
 
 
 @jax.tree_util.register_dataclass
@@ -434,6 +439,9 @@ def separable(f: Callable[[Array], Array]) -> Separable:
     if not callable(f):
         raise TypeError(f"f must be a function f(x) -> scalar, got {type(f).__name__}")
     return Separable(as_pytree(f))
+
+
+# the paper's structured generators ----------------------------------------------------------------
 
 
 @jax.tree_util.register_dataclass

@@ -7,6 +7,7 @@
 ([[1.5, 0.0, 1.0], [2.5, 1.0, 0.0]], 'one-hot encoded city (2 values)')
 """
 
+import os
 import warnings
 import zipfile
 import zlib
@@ -45,8 +46,8 @@ def read_dataset(path: Path, *, target: str | None = None, impute: bool = False)
     Raises:
       ValueError: in one line, for a file that is no dataset.
     """
-    if not path.exists():
-        near = nearest(path.name, [file.name for file in path.parent.glob("*")])
+    if not os.path.exists(path):  # without an error for a name that is too long
+        near = nearest(path.name, [file.name for file in path.parent.glob(f"*{path.suffix}")])
         hint = "" if near is None else f"; did you mean {str(path.with_name(near))!r}?"
         raise ValueError(f"there is no file {str(path)!r}{hint}")
     try:
@@ -124,7 +125,9 @@ def read_csv(path: Path) -> tuple[pd.DataFrame, list[str]]:
     if separator != ",":
         commas = "" if frame is frames[0] else ", with decimal commas"
         notes.append(f"columns separated by {separator!r}{commas}")
-    if not names[0] and frame.iloc[:, 0].equals(pd.Series(range(len(frame)))):
+    # the numbers of rows that pandas and R write
+    counts = [pd.Series(range(first, first + len(frame))) for first in (0, 1)]
+    if not names[0] and any(map(frame.iloc[:, 0].equals, counts)):
         notes.append("left out the first column, which has no name and counts the rows")
         frame, names = frame.iloc[:, 1:], names[1:]
     bad = [k for k, name in enumerate(names) if not name or name in names[:k]]

@@ -12,6 +12,7 @@ depends on the seed of a run.
 ['clean', 'symmetric-20', 'symmetric-40', 'pair-flip-40']
 """
 
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -42,7 +43,7 @@ def load(name: str, *, target: str | None = None, impute: bool = False) -> Datas
     """
     require_known(name)
     path = Path(name)
-    is_table = is_path(name) and not (path.is_dir() and path.suffix != ".parquet")
+    is_table = is_path(name) and not (os.path.isdir(path) and path.suffix != ".parquet")
     if not is_table and (target is not None or impute):
         raise ValueError(f"target= and impute=True are for tables, got {name!r}")
     if not is_path(name):
@@ -70,8 +71,7 @@ def require_known(name: str) -> None:
 
 def is_path(word: str) -> bool:
     """Whether a word looks like a path, or is one, and is no name of a dataset."""
-    path = Path(word)
-    return word not in BUILT_IN and ("." in word or len(path.parts) > 1 or path.exists())
+    return word not in BUILT_IN and ("." in word or os.sep in word or os.path.exists(word))
 
 
 @cache

@@ -126,9 +126,10 @@ def test_without_its_package_a_parquet_file_says_how_to_install_it(tmp_path, mon
         sources.load(str(tmp_path / "people.parquet"), target="job")
 
 
-def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
+@pytest.mark.parametrize("first", [0, 1], ids=["pandas", "R"])
+def test_the_numbers_of_rows_are_no_feature(tmp_path, first):
     table = people(job=JOBS)
-    table.to_csv(tmp_path / "people.csv")
+    table.set_index(table.index + first).to_csv(tmp_path / "people.csv")
     dataset = sources.load(str(tmp_path / "people.csv"), target="job")
     assert dataset.features.shape == (N, 3)
     assert "left out the first column, which has no name" in dataset.notes[0]

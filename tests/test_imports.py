@@ -72,7 +72,10 @@ ROOMS = {  # a room or a file of one, and what of the project it may import besi
 }
 LIBRARIES = {  # a library, and the only places for it
     "sklearn": ("pgeom/data/", "pgeom/sklearn.py", "experiments/speed/estimator.py"),
-    "scipy": ("pgeom/evaluation/significance.py",),
+    "scipy": (
+        "pgeom/data/mixtures.py",
+        "pgeom/evaluation/significance.py",
+    ),
     "matplotlib": (
         "experiments/figures/",
         "experiments/shell/figure_style.py",

@@ -44,10 +44,10 @@ class Mixture(NamedTuple):
 
     def posterior(self, features: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n K"]:
         """P(y | x) ∝ π_y exp(−‖x − μ_y‖²/2), exactly."""
+        from scipy.special import softmax
+
         distances = np.sum((features[:, None] - self.centres) ** 2, axis=-1)
-        scores = np.log(self.shares) - distances / 2
-        odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        return odds / odds.sum(axis=-1, keepdims=True)
+        return softmax(np.log(self.shares) - distances / 2, axis=-1)
 
 
 def make_mixture(K: int) -> Mixture:

@@ -75,7 +75,9 @@ def test_a_folder_with_its_files_is_a_dataset(tmp_path, monkeypatch, packed):
 def test_a_folder_without_its_files_is_one_line(tmp_path):
     write_fashion(tmp_path)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").unlink()
-    with pytest.raises(ValueError, match=r"has no t10k-labels-idx1-ubyte or .*\.gz$") as error:
+    with pytest.raises(
+        ValueError, match=r"cannot read .*t10k-labels-idx1-ubyte.gz. as an IDX file"
+    ) as error:
         sources.load(str(tmp_path))
     assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match="target= and impute=True are for tables"):
@@ -114,12 +116,12 @@ def test_files_that_do_not_fit_together_are_one_line(tmp_path, part, kind, array
 
 GOOD = idx(PIXELS["t10k"])
 BROKEN = {
-    "empty": (b"", "is no IDX file of unsigned bytes"),
-    "something else": (b"PK\x03\x04 and so on", "is no IDX file of unsigned bytes"),
-    "floats": (bytes([0, 0, 13, 1]) + GOOD[4:], "is no IDX file of unsigned bytes"),
-    "torn": (GOOD[:-1], "or not all of one"),
-    "torn header": (GOOD[:7], "or not all of one"),
-    "longer": (GOOD + b"\0", "or not all of one"),
+    "empty": (b"", "as an IDX file of unsigned bytes: "),
+    "something else": (b"PK\x03\x04 and so on", "as an IDX file of unsigned bytes: "),
+    "floats": (bytes([0, 0, 13, 1]) + GOOD[4:], "as an IDX file of unsigned bytes: "),
+    "torn": (GOOD[:-1], "as an IDX file of unsigned bytes: "),
+    "torn header": (GOOD[:7], "as an IDX file of unsigned bytes: "),
+    "longer": (GOOD + b"\0", "as an IDX file of unsigned bytes: "),
 }
 
 

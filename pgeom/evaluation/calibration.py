@@ -1,4 +1,4 @@
-"""Calibration: temperature scaling, of softmax and of any link, and reliability without bins.
+"""Calibration: temperature scaling, isotonic regression, and reliability without bins.
 
 The calibrated forecast is the softmax of the logits at the fitted temperature, which ranks the
 classes as before. The plain fit minimises the NLL of the data. With `prior=1.0`, as in the records
@@ -27,11 +27,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from pgeom import checks
 from pgeom.evaluation.metrics import align, align_probabilities, top_label
-from pgeom.types import AnyArray, Forecast, Numbers
+from pgeom.types import AnyArray, Numbers
 
 __all__ = ["ReliabilityCurve", "Temperature", "fit_temperature", "reliability_curve", "rescale"]
 
@@ -147,64 +147,6 @@ def rescale(
     return jnp.asarray(logits) / jnp.asarray(temperature)[..., None, None]
 
 
-WIDEST = 8.0  # of |log T|, once the mean range of the logits is 1
-INTERVALS = 32  # of a grid
-ROUNDS = 4  # each on a grid that is as wide as two intervals of the one before
-
-
-def link_nll(
-    link: Forecast, logits: Float[Array, "n K"], labels: Int[Array, " n"]
-) -> Float[Array, " n"]:
-    """−log p(z)_y of each example, infinite where that probability is zero."""
-    return -jnp.log(jnp.take_along_axis(link(logits), labels[:, None], axis=1)[:, 0])
-
-
-def fit_link_temperature(
-    link: Forecast, logits: Float[Array, "n K"], labels: Int[Array, " n"], *, prior: float
-) -> Temperature:
-    """The temperature with the lowest NLL of any link, p(z/T).
-
-    argmin_T −Σ_i log p(z_i/T)_{y_i} − prior · (1/K) Σ_k log p(m e_1/T)_k, with the pseudo-example
-    of `fit_temperature`. A sparse link gives some classes the probability zero: the NLL of an
-    example with such a label is infinite, and so is that of every temperature at which there is
-    one. Hotter forecasts have fewer zeros. The NLL need not have one minimum only, so a grid is
-    searched before the best of it is refined.
-
-    >>> logits = 6.0 * jnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    >>> fit = fit_link_temperature(jax.nn.softmax, logits, jnp.array([0, 0, 1, 0]), prior=0.0)
-    >>> round(float(fit.temperature * jnp.log(3.0)), 2)
-    6.0
-
-    Args:
-      link: `link(logits[n, K]) -> p[n, K]`.
-      logits: those of the validation set.
-      labels: theirs.
-      prior: how many examples the pseudo-example counts for.
-    """
-    ranges = jnp.ptp(logits, axis=1)
-    spread = jnp.mean(ranges)
-    unit = jnp.where(spread > 0, spread, 1.0)
-    pseudo = jnp.median(ranges) * jnp.eye(1, logits.shape[1], dtype=logits.dtype)
-
-    def nll(log_t):
-        T = unit * jnp.exp(log_t)
-        data = jnp.sum(link_nll(link, logits / T, labels))
-        return data - prior * jnp.mean(jnp.log(link(pseudo / T))) if prior else data
-
-    def search(_, state):
-        centre, reach = state
-        grid = centre + reach * jnp.linspace(-1, 1, INTERVALS + 1)
-        values = jax.lax.map(nll, grid)
-        best = jnp.argmin(jnp.where(jnp.isnan(values), jnp.inf, values))
-        return grid[best], reach * 2 / INTERVALS
-
-    start = jnp.zeros_like(unit), jnp.full_like(unit, WIDEST)
-    log_t, _ = jax.lax.fori_loop(0, ROUNDS, search, start)
-    at_bound = jnp.abs(log_t) > WIDEST * (1 - 2 / INTERVALS)
-    finite = jnp.isfinite(spread)
-    return Temperature(jnp.where(finite, unit * jnp.exp(log_t), jnp.nan), at_bound & finite)
-
-
 @partial(jnp.vectorize, signature="(n),(n),(n)->(n)")
 def isotonic(
     forecast: Float[Array, " n"], outcome: Float[Array, " n"], weights: Float[Array, " n"]
@@ -244,7 +186,7 @@ def isotonic(
     def violates(begins):
         """Whether an example begins a block that must be pooled with the one before it."""
         means = block_means(begins)
-        before = jnp.concatenate([jnp.full_like(means[:1], -jnp.inf), means[:-1]])
+        before = jnp.roll(means, 1).at[0].set(-jnp.inf)
         return begins & (before >= means)
 
     def pool(state):

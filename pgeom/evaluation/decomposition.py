@@ -27,11 +27,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr, ndtri
-from jaxtyping import Array, Float
 
 from pgeom import checks
 from pgeom.evaluation.calibration import fit_temperature, isotonic
-from pgeom.evaluation.metrics import align_probabilities
+from pgeom.evaluation.metrics import PerRun, align_probabilities
 from pgeom.scores import bregman_score
 from pgeom.types import Generator, Numbers
 
@@ -49,10 +48,10 @@ class Decomposition(NamedTuple):
       debiased: the parts, less the bias that the bootstrap estimates.
     """
 
-    mean_score: Float[Array, "*runs"]
-    miscalibration: Float[Array, "*runs"]
-    discrimination: Float[Array, "*runs"]
-    uncertainty: Float[Array, "*runs"]
+    mean_score: PerRun
+    miscalibration: PerRun
+    discrimination: PerRun
+    uncertainty: PerRun
     low: "Decomposition | None" = None
     high: "Decomposition | None" = None
     debiased: "Decomposition | None" = None

@@ -43,6 +43,10 @@ __all__ = [
 ]
 
 
+PerRun = Float[Array, "*runs"]
+PerBin = Float[Array, "*runs bins"]
+
+
 class Aligned(NamedTuple):
     """Scores and labels of the same leading dimensions.
 
@@ -121,7 +125,7 @@ def one_hot(aligned: Aligned) -> Float[Array, "*runs n K"]:
     return jax.nn.one_hot(labels, scores.shape[-1], dtype=scores.dtype)
 
 
-def accuracy(probabilities: Numbers, labels: Numbers) -> Float[Array, "*runs"]:
+def accuracy(probabilities: Numbers, labels: Numbers) -> PerRun:
     """The share of examples whose most probable class is the label; a tie goes to the lowest class.
 
     (1/n) Σ_i 1[argmax_k p_ik = y_i]
@@ -138,7 +142,7 @@ def accuracy(probabilities: Numbers, labels: Numbers) -> Float[Array, "*runs"]:
     return jnp.mean(hits, axis=-1).astype(aligned.dtype)
 
 
-def balanced_accuracy(probabilities: Numbers, labels: Numbers) -> Float[Array, "*runs"]:
+def balanced_accuracy(probabilities: Numbers, labels: Numbers) -> PerRun:
     """The mean recall over the classes that occur among the labels.
 
     (1/|C|) Σ_{c ∈ C} P(argmax p = c | y = c)
@@ -187,7 +191,7 @@ def _confusion(aligned):
     return jnp.where(diverged[..., None, None], jnp.nan, shares), jnp.sign(total)
 
 
-def brier(probabilities: Numbers, labels: Numbers) -> Float[Array, "*runs"]:
+def brier(probabilities: Numbers, labels: Numbers) -> PerRun:
     """The Brier score, summed over classes.
 
     (1/n) Σ_i Σ_k (p_ik − 1[y_i = k])²
@@ -204,7 +208,7 @@ def brier(probabilities: Numbers, labels: Numbers) -> Float[Array, "*runs"]:
     return jnp.mean(jnp.sum(squares, axis=-1), axis=-1).astype(aligned.dtype)
 
 
-def nll(logits: Numbers, labels: Numbers) -> Float[Array, "*runs"]:
+def nll(logits: Numbers, labels: Numbers) -> PerRun:
     """The negative log-likelihood of the softmax of the logits.
 
     −(1/n) Σ_i log softmax(z_i)_{y_i}, from logits, since rounded probabilities may be 0.
@@ -232,9 +236,9 @@ class Reliability(NamedTuple):
       share: the share of the examples, `[..., bins]`; shares sum to one.
     """
 
-    confidence: Float[Array, "*runs bins"]
-    accuracy: Float[Array, "*runs bins"]
-    share: Float[Array, "*runs bins"]
+    confidence: PerBin
+    accuracy: PerBin
+    share: PerBin
 
 
 def reliability(probabilities: Numbers, labels: Numbers, bins: int = 15) -> Reliability:
@@ -250,12 +254,11 @@ def reliability(probabilities: Numbers, labels: Numbers, bins: int = 15) -> Reli
     Returns:
       The `Reliability` of each bin.
     """
-    aligned = align_probabilities(probabilities, labels)
-    table, _ = _table(*top_label(aligned), _edges(bins, aligned.dtype))
+    table, _, aligned = _top_table(probabilities, labels, bins)
     return Reliability(*(x.astype(aligned.dtype) for x in table))
 
 
-def ece(probabilities: Numbers, labels: Numbers, bins: int = 15) -> Float[Array, "*runs"]:
+def ece(probabilities: Numbers, labels: Numbers, bins: int = 15) -> PerRun:
     """The expected calibration error of the top label.
 
     Σ_b share_b · |accuracy_b − confidence_b|
@@ -268,12 +271,11 @@ def ece(probabilities: Numbers, labels: Numbers, bins: int = 15) -> Float[Array,
     Returns:
       `[...]`, in [0, 1].
     """
-    aligned = align_probabilities(probabilities, labels)
-    table, gaps = _table(*top_label(aligned), _edges(bins, aligned.dtype))
+    table, gaps, aligned = _top_table(probabilities, labels, bins)
     return jnp.sum(table.share * jnp.abs(gaps), axis=-1).astype(aligned.dtype)
 
 
-def classwise_ece(probabilities: Numbers, labels: Numbers, bins: int = 15) -> Float[Array, "*runs"]:
+def classwise_ece(probabilities: Numbers, labels: Numbers, bins: int = 15) -> PerRun:
     """The calibration error of the probability of each class, averaged over the classes.
 
     (1/K) Σ_k Σ_b share_kb · |frequency_kb − mean_kb|
@@ -303,7 +305,7 @@ def _mean_over_classes(scores, outcomes, edges):
     return jnp.mean(jax.lax.map(one_class, tuple(classes)), axis=0)
 
 
-def debiased_ece(probabilities: Numbers, labels: Numbers, bins: int = 15) -> Float[Array, "*runs"]:
+def debiased_ece(probabilities: Numbers, labels: Numbers, bins: int = 15) -> PerRun:
     """The expected calibration error of the top label, less its bias.
 
     Σ_b share_b · (2 |d_b| − E |d_b + s_b N|),  d = accuracy − confidence, N a standard normal
@@ -320,8 +322,7 @@ def debiased_ece(probabilities: Numbers, labels: Numbers, bins: int = 15) -> Flo
     Returns:
       `[...]`, in [0, 1].
     """
-    aligned = align_probabilities(probabilities, labels)
-    table, gaps = _table(*top_label(aligned), _edges(bins, aligned.dtype))
+    table, gaps, aligned = _top_table(probabilities, labels, bins)
     gap, variance = jnp.abs(gaps), table.accuracy * (1 - table.accuracy)
     uncertain = variance > 0
     count = jnp.where(uncertain, table.share * aligned.labels.shape[-1], 1.0)
@@ -332,6 +333,12 @@ def debiased_ece(probabilities: Numbers, labels: Numbers, bins: int = 15) -> Flo
     expected = spread + gap * jax.scipy.special.erf(z / jnp.sqrt(2.0))
     bias = jnp.where(uncertain, expected - gap, 0.0 * gap)
     return jnp.maximum(jnp.sum(table.share * (gap - bias), axis=-1), 0.0).astype(aligned.dtype)
+
+
+def _top_table(probabilities, labels, bins):
+    aligned = align_probabilities(probabilities, labels)
+    confidence, hits = top_label(aligned)
+    return *_table(confidence, hits, _edges(bins, aligned.dtype)), aligned
 
 
 def _table(forecast, outcome, edges):
@@ -356,7 +363,7 @@ def _table(forecast, outcome, edges):
     return Reliability(accuracy - gap, accuracy, count / forecast.shape[-1]), gap
 
 
-def _edges(bins: int, dtype: np.dtype) -> Float[np.ndarray, " edges"]:
+def _edges(bins, dtype):
     """The bins − 1 inner edges b/bins, rounded to the precision of the probabilities.
 
     A confidence that was meant to be 3/15 then equals its edge and falls below it, as (lo, hi]
@@ -371,7 +378,7 @@ PARTS = 256  # of the examples
 HALVINGS = 22  # of the interval of σ: far below what a cell can tell
 
 
-def smooth_ece(probabilities: Numbers, labels: Numbers) -> Float[Array, "*runs"]:
+def smooth_ece(probabilities: Numbers, labels: Numbers) -> PerRun:
     """The smooth calibration error of the top label: no bins, and no bandwidth to choose.
 
     smECE_σ = ∫ |(1/n) Σ_i K_σ(t, f_i) (y_i − f_i)| dt,    smECE = the σ at which smECE_σ = σ

@@ -11,6 +11,11 @@ What a certificate is. A JSON file about one real function F on the simplex of K
   segment    two points: F falls below a tangent between them, or is affine from one to the other
   digest     the SHA-256 of all the rest
 
+A proof is the name of a rule, with the proofs of its parts. A cover is a tree: {"split": the two
+ends of an edge, "halves": the covers of both sides of its middle}, or for one cell what helps to
+check it: {"bends": lower bounds on the second derivatives of its functions of one direction, in
+order}, {"at": the point of a tangent}, or nothing.
+
 What the verdicts rest on. Numbers in a file are fractions, and stay exact. Where they do not
 suffice Arb computes with balls, intervals that contain the true value. A bound from above on F is
 one from below on −F, so everything here is a bound from below on c·F, c = ±1. No rule is trusted
@@ -18,6 +23,10 @@ because the prover chose it: each one checks its own conditions, and raises an e
 
 In the order of reading: exact numbers and matrices, Taylor series in balls, expressions, the rules
 that bound Hessians, covers, and the verdicts. docs/certificates.md says why each rule holds.
+
+>>> F = Expression(2, [["affine", [], [0, 1]], ["mono", [0], [2]]])  # the square of p_2
+>>> Rules(F, F.vertices, [2]).bound([(ONE, F.root)], {"rule": "ridge"}, strictly=False)
+[[0, 0], [0, 2]]
 """
 
 import hashlib
@@ -120,13 +129,18 @@ def ramp(x: arb_series, exponent: fmpq) -> arb_series:
 
 
 OPERATIONS = {  # of series xs and constants cs
+    # c_0 + Σ c_i x_i
     "lin": lambda xs, cs: cs[0] + sum(x * c for x, c in zip(xs, cs[1:], strict=True)),
+    # Σ c_ij x_i x_j
     "quadratic": lambda xs, cs: sum(
         x * y * c for (x, y), c in zip(product(xs, xs), cs, strict=True)
     ),
+    # Π x_i^c_i
     "mono": lambda xs, cs: prod(power(x, r) for x, r in zip(xs, cs, strict=True)),
+    # log Σ c_i exp x_i
     "lse": log_sum_exp,
     "max": lambda xs, cs: maximum(xs),
+    # max(x, 0)^c
     "ramp": lambda xs, cs: ramp(xs[0], cs[0]),
     "exp": lambda xs, cs: xs[0].exp(),
     "log": lambda xs, cs: xs[0].log(),
@@ -426,7 +440,7 @@ class Rules:
     def _compose(self, c: fmpq, i: int, parts: Any, strictly: bool) -> None:
         operation, arguments, _ = self.F.rows[i]
         if operation == "mono":
-            needed = self._of_powers(c, i, ONE)
+            needed = self._convex_factors(c, i, ONE)
         elif operation == "log":
             require(c < 0 and self.F.is_positive(arguments[0], True), "compose")
             needed = [(c, arguments[0])]
@@ -446,15 +460,15 @@ class Rules:
         s, inner = constants[0], self.F.rows[arguments[0]]
         require(inner.operation == "lin" and min(inner.constants) >= 0, "mean")
         require((0 < s < 1) == (c > 0), "mean")
-        needed = [pair for j in inner.arguments for pair in self._of_powers(c, j, s)]
+        needed = [pair for j in inner.arguments for pair in self._convex_factors(c, j, s)]
         forms = [form for _, j in needed if (form := self.F.forms[j])]
-        of_forms = len(forms) == len(needed) == len(inner.arguments)
-        if strictly and 0 < s != 1 and of_forms and fmpq_mat(forms).rank() == self.F.K:
+        only_forms = len(forms) == len(needed) == len(inner.arguments)
+        if strictly and 0 < s != 1 and only_forms and fmpq_mat(forms).rank() == self.F.K:
             self.F.strict += forms  # Minkowski's inequality is strict
         self._require_convex(needed, parts, strictly)
 
-    def _of_powers(self, c: fmpq, i: int, s: fmpq) -> Terms:
-        """The x of c·Π x^{rs} with the signs for which they have to be convex.
+    def _convex_factors(self, c: fmpq, i: int, s: fmpq) -> Terms:
+        """The factors x of c·Π x^{rs} with the signs for which they have to be convex.
 
         Convex of positive x, if all rs < 0, or one is positive and Σrs ≥ 1; concave, if all are
         positive and Σrs ≤ 1. Constants do not count, and an affine x may have any sign under an

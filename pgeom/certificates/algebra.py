@@ -9,10 +9,8 @@ operation, and a maximum that was subtracted for the sake of rounding, as `logsu
 ('lin', 'mono')
 """
 
-from collections.abc import Sequence
 from functools import cache
 from itertools import combinations, permutations
-from typing import Any
 
 from flint import fmpq
 
@@ -49,7 +47,7 @@ class Graph:
         self.is_at_least = cache(self._is_at_least)
         self.sign = sign or (lambda x: 1 if x.op in ("p", "exp") else None)
 
-    def node(self, op, args=(), data: Sequence[Any] = ()):
+    def node(self, op, args=(), data=()):
         """The node itself, without any rewriting."""
         key = (op, tuple(x.index for x in args), tuple(data))
         if key not in self._table:

@@ -283,7 +283,7 @@ class Taylor:
         curvature = self.value * other.curvature + other.value * self.curvature
         return Taylor(self.value * other.value, slope, curvature + 2 * self.slope * other.slope)
 
-    def then(self, value, first: Any, second: Any):
+    def then(self, value, first, second):
         """f(x) of f, f′ and f″ at x; f″ may be infinite where x does not change."""
         curved = np.where(self.slope == 0, 0.0, second * self.slope**2)
         return Taylor(value, first * self.slope, first * self.curvature + curved)

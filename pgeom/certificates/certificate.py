@@ -77,7 +77,7 @@ ROUNDED = 1e-6  # how far a constant may be from itself in float32, relative to 
 VANISHING = 1e-37  # what may be zero in float32
 
 
-def jaxpr_hash(jaxpr: Any) -> str:
+def jaxpr_hash(jaxpr) -> str:
     """The SHA-256 of a closed jaxpr, in hexadecimal."""
     digest = hashlib.sha256()
     for row in _rows(jaxpr.jaxpr, jaxpr.consts):
@@ -87,13 +87,15 @@ def jaxpr_hash(jaxpr: Any) -> str:
     return digest.hexdigest()
 
 
-def same_but_for_precision(double: Any, single: Any):
+def same_but_for_precision(double, single):
     """Whether a closed jaxpr of float64 numbers is that of float32 numbers but for rounding.
 
     Conversions between real numbers and between integers are not compared.
     """
     rows, others = (list(_rows(one.jaxpr, one.consts)) for one in (double, single))
-    return len(rows) == len(others) and all(map(_alike, rows, others))
+    pairs = zip(rows, others, strict=False)
+    alike = (len(x) == len(y) and all(map(_equal, x, y)) for x, y in pairs)
+    return len(rows) == len(others) and all(alike)
 
 
 def _rows(jaxpr, consts):
@@ -138,10 +140,6 @@ def _parameter_rows(key, value):
             yield from _parameter_rows(key, one)
     elif isinstance(value, (int, float, str, type(None))) and key != "name":
         yield key, value
-
-
-def _alike(row, other):
-    return len(row) == len(other) and all(map(_equal, row, other))
 
 
 def _equal(x, y):

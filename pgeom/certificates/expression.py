@@ -176,7 +176,7 @@ class Cell:
         values = [dot(along.w, v) for v in self.vertices]
         return min(values), max(values)
 
-    def halves(self) -> tuple[tuple[int, int], tuple["Cell", "Cell"]]:
+    def halves(self):
         """The longest edge, and the cells on either side of its middle."""
 
         def length(pair):

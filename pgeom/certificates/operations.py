@@ -1,12 +1,19 @@
 """JAX's primitives as operations on arrays of expressions.
 
-Arithmetic acts element by element (`Arithmetic`); what moves elements around is NumPy's own, on
-arrays of objects. An element is a node, an infinite float, an integer, a truth value, or one of
-`Unreadable`, `Split` and `Condition`.
+Arithmetic acts element by element (`Arithmetic`), and reductions along axes. An element is a node,
+an infinite float, an integer, a truth value, or one of `Unreadable`, `Split` and `Condition`.
 
 A choice that is decided inside the simplex, such as p > 0, is made once and for all; what the
 function is on the face p = 0 is kept beside it (`Split`) until it agrees with the limit there. A
 choice that cuts through the simplex is written with max(·, 0) where that is the same function.
+
+>>> from pgeom.certificates.algebra import Graph
+>>> ranges = Ranges(3)
+>>> g = Graph(3, ranges.sign)
+>>> do = Arithmetic(g, ranges)
+>>> inside = do.apply("gt", g.p(0), g.const(0))
+>>> inside.inside, inside.other, do.choose(inside, g.const(0), g.p(0)) is g.p(0)
+(True, False, True)
 """
 
 import math
@@ -46,7 +53,6 @@ TRUTH = {  # of `d ? 0` where d is positive, zero, negative
     "eq": (False, True, False),
     "ne": (True, False, True),
 }
-
 WITH_INFINITY = {*TRUTH, "is_finite"}  # operations that take infinite numbers themselves
 
 
@@ -74,7 +80,7 @@ class Condition:
     truth: tuple[bool, bool, bool]
 
 
-def lift(f: Callable[..., Any], *args):
+def lift(f, *args):
     """f of arguments that may be split or unreadable."""
     if (broken := next((x for x in args if isinstance(x, Unreadable)), None)) is not None:
         return broken
@@ -141,7 +147,7 @@ class Arithmetic:
         for name in ("sin", "cos", "tan", "atan", "erf"):
             self.operations[name] = lambda x, name=name: g.node(name, (x,))
 
-    def on_reals(self, f: Callable[..., Any], *args):
+    def on_reals(self, f, *args):
         """f of elements of arrays of floats."""
         return lift(f, *(real(x, self.g) for x in args))
 
@@ -150,7 +156,7 @@ class Arithmetic:
 
         def one(*xs):
             infinite = any(isinstance(x, float) for x in xs) and name not in WITH_INFINITY
-            return of_infinity(name, *xs) if infinite else self.operations[name](*xs)
+            return infinite_result(name, *xs) if infinite else self.operations[name](*xs)
 
         return self.on_reals(one, *args)
 
@@ -158,7 +164,7 @@ class Arithmetic:
         """x, or the bound that it is beyond."""
         return self.apply("min", self.apply("max", x, low), high)
 
-    def polynomial(self, x, *coefficients: Any):
+    def polynomial(self, x, *coefficients):
         """The polynomial of such coefficients, the constant one first."""
         total, *others = reversed(coefficients)
         for c in others:
@@ -180,7 +186,7 @@ class Arithmetic:
     def _log(self, x, name="log"):
         if is_rational(x) and x.data[0] == 0:
             return -math.inf if name == "log" else Unreadable(f"`{name}` of zero")
-        return self.g.log(x) if self._is_defined(x, -HALF) else outside(name)
+        return self.g.log(x) if self._is_defined(x, -HALF) else outside_domain(name)
 
     def _log2(self, x):
         unit = self.g.power(self.g.log(self.g.const(2)), -1)
@@ -188,7 +194,7 @@ class Arithmetic:
 
     def power(self, x, r, name):
         """x^r, where that is a real number wherever all p_k are positive."""
-        return self.g.power(x, r) if self._is_defined(x, r) else outside(name)
+        return self.g.power(x, r) if self._is_defined(x, r) else outside_domain(name)
 
     def _is_defined(self, x, r):
         """Whether x^r is: checked before a simplification may hide it."""
@@ -240,13 +246,9 @@ class Arithmetic:
 
     def _split(self, condition, no, yes):
         face = condition.face
-
-        def on_face(x):
-            return x.other if isinstance(x, Split) and x.face is face else x
-
-        inside = yes if condition.inside else no
+        inside, other = (yes if truth else no for truth in (condition.inside, condition.other))
         inside = inside.inside if isinstance(inside, Split) and inside.face is face else inside
-        other = on_face(yes if condition.other else no)
+        other = other.other if isinstance(other, Split) and other.face is face else other
         if isinstance(inside, Split) or isinstance(other, Split):
             return Unreadable("`where` on several faces of the simplex at once")
         both = isinstance(inside, Node) and isinstance(other, Node) and is_rational(other)
@@ -268,7 +270,7 @@ class Arithmetic:
             beyond = g.maximum(d, g.const(0))
             if (found := self._powers(g.sub(yes, no), d)) is not None:
                 powers = [(c, g.power(beyond, r)) for r, c in found if c]
-                return g.lin([(fmpq(1), no), *powers])
+                return g.lin([(ONE, no), *powers])
         return Unreadable("`where` with a condition that cuts through the simplex")
 
     def _powers(self, gap, d):
@@ -280,7 +282,7 @@ class Arithmetic:
         found = self._quadratic_in(rest, d)
         if found is None:
             return None
-        return [(fmpq(1), found[0]), (fmpq(2), found[1]), *((x.data[0], c) for c, x in own)]
+        return [(ONE, found[0]), (2 * ONE, found[1]), *((x.data[0], c) for c, x in own)]
 
     def _quadratic_in(self, x, d):
         """(a, b) with x = a·d + b·d² on the simplex, by coefficients; or None."""
@@ -303,7 +305,7 @@ class Arithmetic:
         return table[0, 2], table[1, 2] if rank == 2 else ZERO
 
 
-def of_infinity(name, *xs: Any):
+def infinite_result(name, *xs):
     """An operation on infinite numbers, and on others of which it matters that they are finite."""
     if name in ("max", "min"):
         weakest = -math.inf if name == "max" else math.inf
@@ -317,7 +319,7 @@ def of_infinity(name, *xs: Any):
     return value if math.isinf(value) else Unreadable(f"`{name}` of an infinite constant")
 
 
-def outside(name) -> Unreadable:
+def outside_domain(name) -> Unreadable:
     return Unreadable(f"`{name}` of a number that may be outside its domain")
 
 
@@ -398,10 +400,7 @@ def _descending(do, elements):
     return [g.sub(sums[k], sums[k - 1]) for k in range(1, n + 1)]
 
 
-Rule = Callable[[Arithmetic, list[np.ndarray], dict[str, Any], Any], Any]
-
-
-def elementwise(f: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
+def elementwise(f, *arrays):
     """f on every element, with broadcasting."""
     wide = np.broadcast_arrays(*arrays)
     results = [f(*elements) for elements in zip(*(array.flat for array in wide), strict=True)]
@@ -433,7 +432,7 @@ def _reduce(name):
     return rule
 
 
-def fold(do: Arithmetic, name, elements: list):
+def fold(do, name, elements):
     """A binary operation over a list; sums and maxima of nodes at once."""
     at_once = {"add": do.g.add, "max": do.g.maximum}
     if name in at_once and elements and all(isinstance(x, Node) for x in elements):
@@ -458,7 +457,8 @@ def _dot(do, args, params, aval):
     """Contracted as Σ over the last axis of one and the last of the other."""
     contracted, batches = params["dimension_numbers"]
     x, y = map(_rows, args, contracted, batches)
-    sums = [_inner(do, row, column) for i in range(len(x)) for row in x[i] for column in y[i]]
+    pairs = [zip(a, b, strict=True) for i in range(len(x)) for a in x[i] for b in y[i]]
+    sums = [fold(do, "add", [do.apply("mul", *one) for one in products]) for products in pairs]
     return np.array(sums, dtype=object).reshape(aval.shape)
 
 
@@ -468,10 +468,6 @@ def _rows(array, contracted, batch):
     parts = batch, [a for a in axes if a not in batch and a not in contracted], contracted
     sizes = [math.prod(array.shape[a] for a in part) for part in parts]
     return np.transpose(array, [a for part in parts for a in part]).reshape(sizes)
-
-
-def _inner(do, x, y):
-    return fold(do, "add", [do.apply("mul", a, b) for a, b in zip(x, y, strict=True)])
 
 
 def _select(do, args, params, aval):
@@ -496,7 +492,7 @@ def _logical(f):
     return rule
 
 
-RULES: dict[str, Rule] = {
+RULES = {  # of arithmetic, the arguments, the parameters, and the shape of the result
     "convert_element_type": _convert,
     "reduce_sum": _reduce("add"),
     "reduce_prod": _reduce("mul"),

@@ -69,7 +69,8 @@ class Prover:
 
     def certificate(self, start: float) -> Certificate:
         tree = self.rules.prove(self.root, 1)
-        lower, upper = self._whole(1), self._whole(-1)
+        hessians = (HessianBound(self.root, sign, self.rules) for sign in (1, -1))
+        lower, upper = (cover(hessian, self._least(hessian.sign)) for hessian in hessians)
         pair = self._disproof(lower) if tree is None and not lower.convex else None
         if pair is None:
             lower, upper = self._refined(lower, tree is not None), self._refined(upper, True)
@@ -97,10 +98,6 @@ class Prover:
         }
         witness = _witness(pair, flat)
         return _certificate(self.K, start, convex, strict, below, above, witness, reason, rest)
-
-    def _whole(self, sign):
-        """What one matrix for the whole simplex proves."""
-        return cover(HessianBound(self.root, sign, self.rules), self._least(sign))
 
     def _curvatures(self, sign):
         """The least curvatures of sign·F that were seen, and their directions."""

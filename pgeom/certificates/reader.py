@@ -47,24 +47,10 @@ MOVED |= dict.fromkeys(("rev", "slice", "split", "squeeze", "transpose"), 1)
 # what may give integers or truth values that are not known: nothing that computes with them
 DISCRETE = {*MOVED, *TRUTH, "is_finite", "top_k", "and", "or", "not", "select_n"}
 # of known integers, besides what has a rule
-COMPUTED = {
-    *RULES,
-    *MOVED,
-    *TRUTH,
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "rem",
-    "max",
-    "min",
-    "pow",
-    "neg",
-    "abs",
-}
-COMPUTED |= {"sign", "square", "xor", "shift_left", "shift_right_logical", "iota"}
-COMPUTED |= {"shift_right_arithmetic", "reduce_and", "reduce_or", "reduce_xor", "cumprod"}
-COMPUTED |= {"cummax", "cummin", "argmax", "argmin", "population_count", "clz"}
+COMPUTED = {*RULES, *MOVED, *TRUTH, "abs", "add", "argmax", "argmin", "clz", "cummax", "cummin"}
+COMPUTED |= {"cumprod", "div", "iota", "max", "min", "mul", "neg", "population_count", "pow"}
+COMPUTED |= {"reduce_and", "reduce_or", "reduce_xor", "rem", "shift_left", "shift_right_arithmetic"}
+COMPUTED |= {"shift_right_logical", "sign", "square", "sub", "xor"}
 WHOLE = (jnp.integer, jnp.bool_)
 LONGEST = 1000  # steps of a loop
 INSTEAD = "write F without it, or let pgeom.diagnose search"
@@ -122,7 +108,7 @@ class Reader:
     def __init__(self, graph, ranges: Ranges):
         self.g, self.arithmetic = graph, Arithmetic(graph, ranges)
 
-    def run(self, jaxpr: Any, consts: list, args) -> list[np.ndarray]:
+    def run(self, jaxpr, consts, args) -> list:
         known = {}
 
         def value(atom):
@@ -247,9 +233,7 @@ def _moved(eqn, args):
     numbers = np.split(np.arange(len(elements)), ends[:-1])
     moved = [n.reshape(x.shape) for n, x in zip(numbers, args, strict=False)]
     results = _bind(eqn, [*moved, *(x.astype(np.int64) for x in args[count:])])
-    if any(
-        places.size and not 0 <= places.min() <= places.max() < len(elements) for places in results
-    ):
+    if any((places < 0).any() or (places >= len(elements)).any() for places in results):
         raise NotImplementedError  # beyond an end
     return [elements[places.reshape(-1)].reshape(places.shape) for places in results]
 

@@ -140,7 +140,7 @@ class Rules:
         parts = self._arguments(x.args, needed)
         if parts is None:
             return None
-        strict = [] if x.op in ("max", "ramp") else self._of_one(x.args, parts)
+        strict = [] if x.op in ("max", "ramp") else self._strict_if_single(x.args, parts)
         if x.op == "lse":
             forms = [at_vertices(y, self.K) for y in x.args if is_affine(y)]
             strict = [tuple(a - b for a, b in zip(f, forms[0], strict=True)) for f in forms[1:]]
@@ -164,7 +164,7 @@ class Rules:
         parts = self._arguments(args, needed)
         if parts is None:
             return None
-        strict = self._of_one(args, parts)
+        strict = self._strict_if_single(args, parts)
         if 0 < s != 1 and all(map(is_affine, args)) and len(args) == len(total.args):
             # Minkowski's inequality is strict unless all are proportional
             forms = [tuple(at_vertices(y, self.K)) for y in args]
@@ -176,7 +176,7 @@ class Rules:
         proofs = [self.prove(y, s) for y, s in zip(args, signs, strict=True)] if signs else [None]
         return None if None in proofs else [proof for proof in proofs if proof is not None]
 
-    def _of_one(self, args, parts):
+    def _strict_if_single(self, args, parts):
         """The vectors of the one argument that is not constant, if there is only one."""
         free = [part for y, part in zip(args, parts, strict=True) if not is_constant(y)]
         return free[0].strict if len(free) == 1 else []

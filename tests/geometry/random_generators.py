@@ -114,20 +114,20 @@ def faults(seed):
     found = pgeom.certify(F, K)
     low, high, size = search(F, K)
     slack = ROUNDING * (1 + size)
-    told = []
+    complaints = []
     if found.convex == "proved" and (low < -slack).any():
-        told.append("proved, but it bends down")
+        complaints.append("proved, but it bends down")
     if found.m_tangent is not None and (low < float(found.m_tangent) - slack).any():
-        told.append("m_T is too large")
+        complaints.append("m_T is too large")
     if found.M_tangent is not None and (high > float(found.M_tangent) + slack).any():
-        told.append("M_T is too small")
+        complaints.append("M_T is too small")
     if found.convex == "disproved" and not _falls(F, found.witness):
-        told.append("disproved, but the witness does not fall")
+        complaints.append("disproved, but the witness does not fall")
     try:
         checker.verify(json.loads(json.dumps(found.document)))
     except Exception as error:
-        told.append(f"refused: {error}")
-    return told, found, shown
+        complaints.append(f"refused: {error}")
+    return complaints, found, shown
 
 
 def _falls(F, witness):
@@ -145,11 +145,13 @@ def main():
     options = parser.parse_args()
     counts = Counter()
     for seed in range(options.first, options.first + options.count):
-        told, found, shown = faults(seed)
+        complaints, found, shown = faults(seed)
         counts[found.convex] += 1
-        counts["contradicted"] += bool(told)
-        if told or found.seconds > 10:
-            print(f"seed {seed}, {shown}: {'; '.join(told)}; {found.seconds:.1f} s", flush=True)
+        counts["contradicted"] += bool(complaints)
+        if complaints or found.seconds > 10:
+            print(
+                f"seed {seed}, {shown}: {'; '.join(complaints)}; {found.seconds:.1f} s", flush=True
+            )
     print(", ".join(f"{n} {word}" for word, n in counts.items()))
 
 

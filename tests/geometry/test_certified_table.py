@@ -19,8 +19,8 @@ SOME = NAMES[::6]
 
 @cache
 def faults(name, K):
-    told, _, _ = certified_table.faults(name, K)
-    return [word for word in told if word != "slow"]  # nothing depends on the clock
+    complaints, _, _ = certified_table.faults(name, K)
+    return [word for word in complaints if word != "slow"]  # nothing depends on the clock
 
 
 def some_faults(name):
@@ -40,12 +40,12 @@ def test_little_is_unknown():
 
 @pytest.mark.parametrize("name", ("cubes", "nested", "polynomial", "cubic well"))
 def test_slopes_of_terms_that_cancel_are_added_before_they_are_bounded(name):
-    """On two classes Σp³ bends as much everywhere, and a bound that it attains is verified."""
+    """On two classes Σp³ has one curvature, and a bound that it attains is verified."""
     assert faults(name, 2) == []
 
 
 @pytest.mark.parametrize("K", (2, 3))
-def test_the_bend_of_a_narrow_softplus_is_verified(K):
+def test_the_curvature_of_a_narrow_softplus_is_verified(K):
     assert faults("narrow bend", K) == []
 
 
@@ -56,8 +56,8 @@ def test_the_table_sees_a_wrong_verdict(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_search_contradicts_a_certificate(seed):
-    told, found, shown = random_generators.faults(seed)
-    assert not told, (shown, found)
+    complaints, found, shown = random_generators.faults(seed)
+    assert not complaints, (shown, found)
 
 
 def test_the_search_contradicts_a_false_certificate(monkeypatch):

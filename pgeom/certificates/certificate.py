@@ -1,4 +1,9 @@
-"""Certificates: verdicts about F, bounds, and all that is needed to check them without JAX."""
+"""Certificates: verdicts about F, bounds, and all that is needed to check them without JAX.
+
+>>> sealed = seal({"K": 3, "m_tangent": Fraction(1, 3)})
+>>> sealed["m_tangent"], len(sealed["digest"])
+('1/3', 64)
+"""
 
 import hashlib
 import json

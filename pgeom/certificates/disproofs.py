@@ -3,10 +3,17 @@
 Candidates are found in float64, where the curvature is negative and where D_F(η, p) < 0; a
 candidate counts only if it is confirmed in ball arithmetic. Along a flat segment the second
 derivative is zero exactly, because every term of it is.
+
+>>> from pgeom.certificates.algebra import Graph
+>>> g = Graph(3)
+>>> bool(negative_pair(g.scale(-1, g.power(g.p(0), 2)), 3, [[0.2, 0.3, 0.5]]).divergence < 0)
+True
+>>> p, q = flat_segment(g.power(g.p(0), 2), 3)  # along which p_0 does not change
+>>> p[0] == q[0]
+True
 """
 
 import itertools
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +29,7 @@ from pgeom.certificates.arithmetics import (
 )
 from pgeom.certificates.expression import (
     Direction,
-    Rational,
+    Point,
     at_vertices,
     difference,
     is_affine,
@@ -38,8 +45,8 @@ BITS = 40  # of the coordinates of a witness
 class Pair(NamedTuple):
     """η and p; `divergence` encloses D_F(η, p)."""
 
-    eta: Rational
-    p: Rational
+    eta: Point
+    p: Point
     divergence: arb
 
 
@@ -50,7 +57,7 @@ def divergence(root, eta, p):
     return end[0] - start[0] - start[1]
 
 
-def negative_pair(root, K, extra: list) -> Pair | None:
+def negative_pair(root, K, extra) -> Pair | None:
     """A pair with D_F(η, p) < 0, if one is found; `extra` are points to try first."""
     for eta, p in _candidates(root, K, extra):
         try:
@@ -62,7 +69,7 @@ def negative_pair(root, K, extra: list) -> Pair | None:
     return None
 
 
-def rational_point(x) -> Rational:
+def rational_point(x) -> Point:
     """The point with coordinates rounded to multiples of 2^−40; the largest one makes up for it.
 
     Raises:
@@ -73,9 +80,6 @@ def rational_point(x) -> Rational:
     if min(scaled) <= 0:
         raise ValueError("a point outside the open simplex")
     return tuple(fmpq(v, 2**BITS) for v in scaled)
-
-
-Candidates = Iterator[tuple[np.ndarray, np.ndarray]]
 
 
 def _candidates(root, K, extra):
@@ -101,11 +105,12 @@ def _candidates(root, K, extra):
 def _lowest(root, eta, points):
     """Up to five of the pairs for which D is lowest in float64, and negative."""
     start, slopes = values(root, points), gradients(root, points)
-    gaps = values(root, eta) - start - np.sum(slopes * (eta - points), axis=1)
-    distance = np.abs(eta - points).sum(axis=1)
-    size = 1e-300 + np.abs(start) + np.abs(slopes).max(axis=1) * distance
-    for i in np.argsort(np.where(np.isfinite(gaps), gaps / size, np.inf))[:5]:
-        if gaps[i] < -1e-13 * size[i]:
+    with np.errstate(all="ignore"):  # outside the simplex, or where F is infinite
+        gaps = values(root, eta) - start - np.sum(slopes * (eta - points), axis=1)
+        distance = np.abs(eta - points).sum(axis=1)
+        relative = gaps / (1e-300 + np.abs(start) + np.abs(slopes).max(axis=1) * distance)
+    for i in np.argsort(np.where(np.isfinite(relative), relative, np.inf))[:5]:
+        if relative[i] < -1e-13:
             yield eta[i], points[i]
 
 
@@ -133,7 +138,7 @@ def sample(K) -> np.ndarray:
     return np.concatenate([np.full((1, K), 1 / K), *spread, *edges, pairs])
 
 
-def inside(along, u, share) -> Rational:
+def inside(along, u, share) -> Point:
     """A point with w·p = u between an edge of the simplex and the centre, which has this share."""
     K = len(along.w)
     between = along.point((u - share * sum(along.w) / K) / (1 - share))
@@ -155,7 +160,7 @@ def _peaks(root, K):
     return np.concatenate(found or [np.empty((0, K))])
 
 
-def flat_segment(root, K) -> tuple[Rational, Rational] | None:
+def flat_segment(root, K) -> tuple[Point, Point] | None:
     """The ends of a segment on which F is affine, if one is found."""
     unchanged = _unchanged_direction(root, K)
     steps = [] if unchanged is None else [unchanged]

@@ -28,9 +28,10 @@ class Node:
     Attributes:
       index: its place in the graph, after those of its arguments.
       op: `p` (a class's probability), `lin` (c₀ + Σ c_i x_i), `mono` (Π x_i^{r_i}), `lse`
-        (log Σ c_i exp x_i), `max`, `ramp` (max(x, 0)^r, r > 1), or a function of one variable.
+        (log Σ c_i exp x_i), `quadratic` (Σ q_ij x_i x_j), `max`, `ramp` (max(x, 0)^r, r > 1), or a
+        function of one variable.
       args: the x_i.
-      data: the c_i or r_i; of `p` the class.
+      data: the c_i, r_i or q_ij; of `p` the class.
     """
 
     index: int
@@ -145,14 +146,13 @@ def is_constant(x):
 
 
 Point = tuple[fmpq, ...]
-Rational = tuple[fmpq, ...]
 
 
-def unit(k: int, K) -> Rational:
+def unit(k: int, K) -> Point:
     return tuple(fmpq(int(i == k)) for i in range(K))
 
 
-def difference(x, y) -> Rational:
+def difference(x, y) -> Point:
     return tuple(a - b for a, b in zip(x, y, strict=True))
 
 
@@ -164,7 +164,7 @@ def dot(x, y) -> fmpq:
 class Cell:
     """The simplex spanned by points of the simplex."""
 
-    vertices: list[Rational]
+    vertices: list[Point]
 
     @classmethod
     def whole(cls, K):
@@ -189,7 +189,7 @@ class Cell:
         first[i] = second[j] = tuple((x + y) / 2 for x, y in ends)
         return (i, j), (Cell(first), Cell(second))
 
-    def centre(self) -> Rational:
+    def centre(self) -> Point:
         return tuple(sum(x, fmpq(0)) / len(x) for x in zip(*self.vertices, strict=True))
 
 
@@ -200,16 +200,16 @@ class Direction:
     w: Point
 
     @property
-    def ends(self) -> tuple[Rational, Rational]:
+    def ends(self) -> tuple[Point, Point]:
         """A vertex with u = 0 and one with u = 1."""
         low, high = (unit(self.w.index(v), len(self.w)) for v in (0, 1))
         return low, high
 
-    def point(self, u) -> Rational:
+    def point(self, u) -> Point:
         """The point with w·p = u between the two vertices."""
         return tuple(a + u * (b - a) for a, b in zip(*self.ends, strict=True))
 
-    def step(self) -> Rational:
+    def step(self) -> Point:
         """From the vertex with u = 0 to the one with u = 1."""
         low, high = self.ends
         return difference(high, low)

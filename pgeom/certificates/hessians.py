@@ -3,6 +3,13 @@
 The terms of sign·F are grouped into parts. Each part gives a symmetric matrix L with H ⪰ L on a
 cell; for bounds on F from above, the same is done with −F. The cell with the lowest bound is halved
 at its longest edge until the bound is close to the curvature at some point, or the budget is spent.
+
+>>> from pgeom.certificates.algebra import Graph
+>>> from pgeom.certificates.rules import Rules
+>>> g = Graph(3)
+>>> squares = g.add(*(g.power(g.p(k), 2) for k in range(3)))
+>>> cover(HessianBound(squares, 1, Rules(3)), least=2.0).bound
+2
 """
 
 import heapq

@@ -1,4 +1,9 @@
-"""The methods in order: rules, structured Hessians, bisection, and disproof."""
+"""The methods in order: rules, structured Hessians, bisection, and disproof.
+
+>>> import jax.numpy as jnp
+>>> [prove(F, 3).convex for F in (jnp.max, jnp.min)]
+['proved', 'disproved']
+"""
 
 import math
 import time
@@ -49,8 +54,8 @@ def prove(F, K) -> Certificate:
         try:
             reading = read(F, K)
         except Unsupported as error:
-            empty = {"nodes": [], "segment": None, "attained": {}}
-            return _certificate(K, start, "unknown", "unknown", None, None, None, str(error), empty)
+            nothing = {"nodes": [], "segment": None, "attained": {}}
+            return _certificate(K, start, "unknown", "unknown", reason=str(error), **nothing)
         return Prover(reading).certificate(start)
 
 
@@ -90,14 +95,20 @@ class Prover:
             reason = "no rule applies, and neither a proof nor a counterexample was found"
         elif strict == "unknown":
             reason = "convex, but neither strictness nor a flat segment was found"
-        rest = {
-            "jaxpr": jaxpr_hash(self.jaxpr),
-            "nodes": node_rows(self.root, self.K),
-            "segment": flat if pair is None else (pair.p, pair.eta),
-            "attained": {"m_tangent": self._attained(1), "M_tangent": self._attained(-1)},
-        }
-        witness = _witness(pair, flat)
-        return _certificate(self.K, start, convex, strict, below, above, witness, reason, rest)
+        return _certificate(
+            self.K,
+            start,
+            convex,
+            strict,
+            below=below,
+            above=above,
+            witness=_witness(pair, flat),
+            reason=reason,
+            jaxpr=jaxpr_hash(self.jaxpr),
+            nodes=node_rows(self.root, self.K),
+            segment=flat if pair is None else (pair.p, pair.eta),
+            attained={"m_tangent": self._attained(1), "M_tangent": self._attained(-1)},
+        )
 
     def _curvatures(self, sign):
         """The least curvatures of sign·F that were seen, and their directions."""
@@ -174,8 +185,13 @@ def node_rows(root, K) -> list[list[Any]]:
     ]
 
 
-def _certificate(K, start, convex, strict, below, above, witness, reason, rest):
-    """The certificate of these verdicts, of the evidence for bounds, and of what else it holds."""
+def _certificate(
+    K, start, convex, strict, *, below=None, above=None, witness=None, reason="", **rest
+):
+    """The certificate of these verdicts and the evidence for bounds from below and from above.
+
+    `rest` is what else its document holds.
+    """
     method = "disproof" if convex == "disproved" else "none"
     if convex == "proved" and below is not None:
         method = "structured Hessian" if below["bound"] else "rules"

@@ -22,7 +22,7 @@ from pgeom.certificates.arithmetics import Series, values
 from pgeom.certificates.certificate import jaxpr_hash, seal, write_document
 from pgeom.certificates.disproofs import rational_point, sample
 from pgeom.certificates.expression import (
-    Rational,
+    Point,
     as_fraction,
     difference,
     nearby,
@@ -69,7 +69,7 @@ class _Extreme(NamedTuple):
 
     bound: fmpq
     cover: dict[str, Any]
-    point: Rational
+    point: Point
     value: fmpq
 
 

@@ -91,7 +91,7 @@ def read_places(studies: list[Study], folder: Path) -> "pd.DataFrame":
 
 def make_grids(frame: "pd.DataFrame", own: tuple[LossSpec, ...] = ()) -> list:
     """One table per candidate, and one of the user's own losses."""
-    from experiments.tables.margins import headline
+    from experiments.tables.samples import headline
     from experiments.tables.summary import crossed
 
     metric = headline(frame).name
@@ -105,7 +105,7 @@ def show(studies: list[Study], command: Command) -> list[Path]:
     """Write the figure and the tables and print the latter, all from records."""
     from experiments import figures
     from experiments.tables.grid import publish
-    from experiments.tables.margins import headline
+    from experiments.tables.samples import headline
     from experiments.tables.summary import summarise
 
     frame, page = read_places(studies, command.out), command.out / "tables-ablation.md"

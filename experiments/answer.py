@@ -187,7 +187,7 @@ def read(plan: Plan, out: Path):
 
 def _keep(control: Control, studies: list[Study], gather):
     """The runs of a control, with the numbers that it compares."""
-    from experiments.tables.control_runs import take_chosen_rate, take_last_epoch
+    from experiments.tables.controls import take_chosen_rate, take_last_epoch
 
     if control.keep == "chosen rate":
         rates = {study.training.learning_rate: [] for study in studies}
@@ -201,11 +201,9 @@ def _keep(control: Control, studies: list[Study], gather):
 def show(plan: Plan, page: Path | None, command: Command, given: str) -> list[Path]:
     """Write tables, figures and the page, and print the findings, all from records."""
     # here and not above: a mistake in the command line should not wait for them
-    from experiments.tables.answer_page import write_page
-    from experiments.tables.answer_tables import make_tables, write_tables
+    from experiments.tables.answer_page import headlines, make_tables, write_page, write_tables
     from experiments.tables.evidence import weigh
     from experiments.tables.grid import OnTerminal, to_json
-    from experiments.tables.headlines import headlines
 
     evidence = weigh(*read(plan, command.out))
     tables = make_tables(evidence, {control.name: control.reason for control in CONTROLS})

@@ -34,8 +34,13 @@ def show(study: Study, command: Command) -> list[Path]:
     from experiments import figures
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
-    from experiments.tables.summary import CALIBRATION_ERRORS, performance, summarise
-    from experiments.tables.temperature import METRICS, temperature_scaling
+    from experiments.tables.summary import (
+        CALIBRATION_ERRORS,
+        METRICS,
+        performance,
+        summarise,
+        temperature_scaling,
+    )
 
     frame, page = read_frame(study, command.out), command.out / "tables-calibration.md"
     summary = summarise(frame, tuple(METRICS | CALIBRATION_ERRORS))

@@ -109,24 +109,23 @@ def show(studies: dict[int, Study], command: Command) -> list[Path]:
     """Write the figures and the tables and print the latter, all from records."""
     from experiments import figures
     from experiments.engine.results import read_frames
-    from experiments.tables import recovery
+    from experiments.tables import regrets
     from experiments.tables.grid import publish
-    from experiments.tables.regrets import identity_gap, regrets
     from experiments.tables.summary import convergence_notes
 
-    frame, largest = regrets(studies, command.out), studies[max(studies)]
+    frame, largest = regrets.measure_regrets(studies, command.out), studies[max(studies)]
     legend = figures.legend(largest.losses)
     drawn = figures.regret_heatmaps(frame, legend, command.out / "regret-heatmaps")
     drawn += figures.regret_curves(frame, legend, command.out / "regret-sizes")
-    first, *others = recovery.grids(frame)
-    first = recovery.state_identity(first, identity_gap(largest, command.out))
+    first, *others = regrets.grids(frame)
+    first = regrets.state_identity(first, regrets.identity_gap(largest, command.out))
     runs = read_frames([*studies.values()], command.out)
     first = first.with_notes(convergence_notes(runs, largest.training.epochs))
-    theory = recovery.predict_displacement(largest)
-    grids = [first, *others, recovery.displacements(frame, theory)]
+    theory = regrets.predict_displacement(largest)
+    grids = [first, *others, regrets.displacements(frame, theory)]
     page = command.out / "tables-known-truth.md"
-    publish(grids, recovery.summarise_regrets(frame), page, command.console, command.json)
-    for finding in recovery.findings(frame):
+    publish(grids, regrets.summarise_regrets(frame), page, command.console, command.json)
+    for finding in regrets.findings(frame):
         command.console.print(f"\n{finding}", soft_wrap=True)
     return [page, *drawn]
 

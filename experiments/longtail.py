@@ -82,7 +82,7 @@ def ways_to_stop(frames: dict) -> dict:
     that were trained to the end the last epoch is shown, too, where it was recorded.
     """
     from experiments.figures.studies import Series
-    from experiments.tables.margins import headline
+    from experiments.tables.samples import headline
 
     stopped, free = frames.values()
     metric = headline(stopped).name
@@ -102,8 +102,7 @@ def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
     from experiments import figures
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
-    from experiments.tables.paired_tests import significance
-    from experiments.tables.summary import performance, summarise
+    from experiments.tables.summary import performance, significance, summarise
 
     regime, title = str(studies[0].regimes[0]), _describe(studies[0])
     frames = {study.name: read_frame(study, command.out) for study in studies}

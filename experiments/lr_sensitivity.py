@@ -54,8 +54,12 @@ def show(studies: tuple[Study, ...], command: Command) -> list[Path]:
     from experiments import figures
     from experiments.engine.results import read_frame
     from experiments.tables.grid import publish
-    from experiments.tables.learning_rates import count_selected, select_runs, selection_table
-    from experiments.tables.summary import convergence_notes
+    from experiments.tables.summary import (
+        convergence_notes,
+        count_selected,
+        select_runs,
+        selection_table,
+    )
 
     frames = {study.training.learning_rate: read_frame(study, command.out) for study in studies}
     counts = count_selected(frames)

@@ -43,8 +43,7 @@ def show(study: Study, command: Command) -> list[Path]:
     from experiments import figures
     from experiments.engine.results import read_frame, read_logits
     from experiments.tables.grid import publish
-    from experiments.tables.paired_tests import significance
-    from experiments.tables.summary import performance, summarise
+    from experiments.tables.summary import performance, significance, summarise
 
     frame, out, name = read_frame(study, command.out), command.out, study.dataset.name
     titles = {str(regime): f"{name}, {regime}" for regime in study.regimes}

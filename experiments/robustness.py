@@ -53,7 +53,7 @@ def make_probed(options: Options, losses: tuple[str, ...], dataset: str = "digit
 def make_grids(frame) -> list:
     """One table per kind of perturbation."""
     from experiments.engine.sensitivity import APGD, FGSM, NATURAL, PGD
-    from experiments.tables.margins import BALANCED, headline
+    from experiments.tables.samples import BALANCED, headline
     from experiments.tables.summary import performance
 
     name, natural = frame["dataset"].iloc[0], NATURAL

@@ -190,7 +190,7 @@ def test_a_forbidden_import_is_found(path, source):
         ("experiments/engine/cells.py", "from pgeom.training.program import CellArrays"),
         ("experiments/figures/noise.py", "import matplotlib"),
         ("experiments/figures/noise.py", "from experiments.engine.results import TestLogits"),
-        ("experiments/tables/latex.py", "from experiments.tables.grid import Grid"),
+        ("experiments/tables/grid.py", "from experiments.tables.grid import Grid"),
         ("experiments/report/gather.py", "from experiments import ablation, comparison"),
         ("experiments/comparison.py", "from experiments import longtail"),
         ("experiments/noise.py", "from experiments.tables.grid import publish"),

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from experiments.report import page_parts
 from experiments.shell import figure_style
-from experiments.tables import grid, latex
+from experiments.tables import grid
 from experiments.tables.grid import Grid, OnTerminal
 from tests.test_house import sources
 
@@ -108,10 +108,10 @@ def test_html_shows_a_text_as_it_is(name):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_latex_obeys_no_text(name):
-    evil, plain = (latex.to_latex(shown(x), "some") for x in (TEXTS[name], "plain"))
+    evil, plain = (grid.to_latex(shown(x), "some") for x in (TEXTS[name], "plain"))
     assert len(evil.splitlines()) == len(plain.splitlines())
     # every command of TeX that a text becomes is one of the table's own
-    own = set(re.findall(r"\\[a-zA-Z]+|\\.", "".join(latex.SIGNS.values()) + plain))
+    own = set(re.findall(r"\\[a-zA-Z]+|\\.", "".join(grid.SIGNS.values()) + plain))
     assert set(re.findall(r"\\[a-zA-Z]+|\\.", evil)) <= own
     assert evil.replace(r"\{", "").count("{") == evil.replace(r"\}", "").count("}")
     assert not re.search(r"(?<!\\)[%#~^]", evil)

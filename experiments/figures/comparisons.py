@@ -17,12 +17,10 @@ from experiments.figures.legend import (
     present,
 )
 from experiments.shell.figure_style import BLACK, BLUE, GREY, ORANGE, RED, figure, save
-from experiments.tables.effects import reference_label
-from experiments.tables.margins import METRICS, Metric
-from experiments.tables.paired_tests import REFERENCE
+from experiments.tables.effects import RankedLosses, reference_label
 from experiments.tables.published import expected_share
-from experiments.tables.ranking import RankedLosses
-from experiments.tables.samples import Place, Samples
+from experiments.tables.samples import METRICS, Metric, Place, Samples
+from experiments.tables.summary import REFERENCE
 from pgeom.data.regimes import Regime
 from pgeom.evaluation.significance import BETTER, EQUIVALENT, UNDETERMINED, WORSE, cliques
 from pgeom.losses.catalogue import LOSSES

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.shell.figure_style import LOOKS, SPARE
-from experiments.tables.paired_tests import REFERENCE
+from experiments.tables.summary import REFERENCE
 from pgeom.losses.spec import LossSpec
 
 

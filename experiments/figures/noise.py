@@ -18,7 +18,7 @@ from experiments.figures.legend import (
     present,
 )
 from experiments.shell.figure_style import figure, save
-from experiments.tables.margins import headline
+from experiments.tables.samples import headline
 from pgeom.data.regimes import CLEAN, Regime
 from pgeom.evaluation import metrics
 from pgeom.evaluation.calibration import ReliabilityCurve, reliability_curve

@@ -23,8 +23,8 @@ from experiments.figures.legend import (
     seed_points,
 )
 from experiments.shell.figure_style import BLUE, GREEN, RED, figure, save
-from experiments.tables.margins import METRICS, headline
 from experiments.tables.regrets import CLEAN, RAW, SCORES
+from experiments.tables.samples import METRICS, headline
 from pgeom.losses.catalogue import PRIOR
 from pgeom.losses.spec import LossSpec
 from pgeom.messages import count

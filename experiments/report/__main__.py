@@ -78,7 +78,7 @@ def describe(results, tables, figures, given: str):
     """What the page shows, and what is said about it."""
     from experiments.report.page import Contents
     from experiments.report.provenance import bibtex, facts
-    from experiments.tables.headlines import headlines
+    from experiments.tables.answer_page import headlines
 
     cells = results.runs.groupby(["dataset", "regime"]).ngroups
     lead = (

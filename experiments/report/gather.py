@@ -26,10 +26,9 @@ from experiments.engine.store import Store
 from experiments.engine.study import Study
 from experiments.figures.legend import Legend, legend
 from experiments.tables.evidence import Evidence, weigh
-from experiments.tables.learning_rates import count_selected
 from experiments.tables.link_effects import read_links
-from experiments.tables.recovery import Displacement, predict_displacement
-from experiments.tables.regrets import regrets
+from experiments.tables.regrets import Displacement, measure_regrets, predict_displacement
+from experiments.tables.summary import count_selected
 from pgeom.data.regimes import Regime
 from pgeom.losses.catalogue import GENERAL
 from pgeom.training.settings import PROTOCOL
@@ -156,7 +155,7 @@ def read(studies: Studies, folder: Path) -> Results:
         ablation=ablation.read_places(studies.ablation, folder / "ablation"),
         rate_counts=count_selected(rates),
         runtime=read_frame(studies.runtime, folder / "runtime"),
-        regrets=regrets(studies.known_truth, folder / "known_truth"),
+        regrets=measure_regrets(studies.known_truth, folder / "known_truth"),
         regret_legend=legend(mixture.losses),
         displacement=predict_displacement(mixture),
         noisiest=read_logits(digits, Regime.parse(NOISIEST), folder / "noise"),

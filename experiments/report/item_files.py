@@ -8,8 +8,7 @@ import pandas as pd
 
 from experiments.report.gather import Results
 from experiments.shell.files import write_text
-from experiments.tables.grid import Grid, grids_to_json, to_csv, to_json, to_markdown
-from experiments.tables.latex import to_latex
+from experiments.tables.grid import Grid, grids_to_json, to_csv, to_json, to_latex, to_markdown
 
 Findings = Mapping[str, Callable[[Results], str | None]]
 """By kind and label, as in `tab:longtail`: what a table or figure shows, if the runs allow it."""

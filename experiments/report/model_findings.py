@@ -20,8 +20,7 @@ from experiments.report import paper_tables
 from experiments.report.gather import NOISIEST, Results
 from experiments.report.words import REFERENCE, join, labels, means, span
 from experiments.tables import published
-from experiments.tables.learning_rates import edge_notes
-from experiments.tables.summary import CALIBRATION_ERRORS, convergence_notes
+from experiments.tables.summary import CALIBRATION_ERRORS, convergence_notes, edge_notes
 from pgeom.data import sources
 from pgeom.messages import count
 

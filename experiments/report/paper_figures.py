@@ -12,7 +12,7 @@ from experiments.report.item_files import Findings
 from experiments.report.paper_tables import compared
 from experiments.shell.files import write_text
 from experiments.shell.processes import worker_pool
-from experiments.tables.latex import to_latex_figure
+from experiments.tables.grid import to_latex_figure
 
 
 class Figure(NamedTuple):

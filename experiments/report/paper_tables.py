@@ -10,19 +10,19 @@ from experiments import ablation, longtail, robustness
 from experiments.report.gather import NOISIEST, Results
 from experiments.report.item_files import Findings, Table, write_grids
 from experiments.report.stopping_table import early_stopping
-from experiments.tables import published, recovery
-from experiments.tables.claim_verdicts import claims_table
+from experiments.tables import published, regrets
+from experiments.tables.claims import claims_table
 from experiments.tables.decisions import decision_table
-from experiments.tables.grid import Grid, to_json
-from experiments.tables.learning_rates import selection_table
+from experiments.tables.grid import Grid, mean_sd, to_json
 from experiments.tables.link_effects import compare_links, links_table
-from experiments.tables.numbers import mean_sd
-from experiments.tables.paired_tests import REFERENCE, significance
 from experiments.tables.summary import (
     CALIBRATION_ERRORS,
+    REFERENCE,
     convergence_notes,
     performance,
     scores,
+    selection_table,
+    significance,
     summarise,
     version_notes,
 )
@@ -229,12 +229,12 @@ TABLES: dict[str, Recipe] = {
     "significance": Recipe("Tests against cross-entropy in every cell", paired_tests, "report"),
     "regrets": Recipe(
         "Regret of every loss by every score",
-        lambda results: recovery.grids(results.regrets),
+        lambda results: regrets.grids(results.regrets),
         "known_truth",
     ),
     "displacement": Recipe(
         "How far each loss is from the truth",
-        lambda results: [recovery.displacements(results.regrets, results.displacement)],
+        lambda results: [regrets.displacements(results.regrets, results.displacement)],
         "known_truth",
     ),
     "robustness": Recipe(

@@ -6,9 +6,9 @@ from experiments.report import model_findings, noise_findings, tail_findings
 from experiments.report.gather import NOISIEST, Results
 from experiments.report.item_files import Findings
 from experiments.report.words import join
-from experiments.tables import recovery
+from experiments.tables import regrets
+from experiments.tables.answer_page import candidates_and_ce, claims, failures
 from experiments.tables.evidence import Evidence
-from experiments.tables.headlines import candidates_and_ce, claims, failures
 from experiments.tables.link_effects import compare_links, summarise_links
 from pgeom.messages import count
 
@@ -72,10 +72,10 @@ FINDINGS: Findings = {
     "tab:calibration": model_findings.temperature,
     "tab:calibration-errors": model_findings.calibration_errors,
     "fig:supp-calibration-gradients": model_findings.gradients,
-    "fig:regret-sizes": lambda results: recovery.more_data(results.regrets),
-    "fig:regret-heatmaps": lambda results: recovery.noisy_labels(results.regrets, NOISIEST),
-    "tab:regrets": lambda results: recovery.best_by_score(results.regrets),
-    "tab:displacement": lambda results: recovery.least_distance(results.regrets),
+    "fig:regret-sizes": lambda results: regrets.more_data(results.regrets),
+    "fig:regret-heatmaps": lambda results: regrets.noisy_labels(results.regrets, NOISIEST),
+    "tab:regrets": lambda results: regrets.best_by_score(results.regrets),
+    "tab:displacement": lambda results: regrets.least_distance(results.regrets),
     "fig:natural-corruption": model_findings.corruption,
     "fig:attacks": model_findings.attacks,
     "tab:robustness": model_findings.robustness_table,

@@ -4,8 +4,7 @@ import pandas as pd
 
 from experiments import longtail
 from experiments.report.gather import Results
-from experiments.tables.grid import Grid
-from experiments.tables.numbers import mean_sd
+from experiments.tables.grid import Grid, mean_sd
 from experiments.tables.summary import convergence_notes, version_notes
 
 

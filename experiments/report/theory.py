@@ -17,8 +17,7 @@ from experiments.report.item_files import Table, write_grids
 from experiments.report.paper_figures import Figure
 from experiments.shell.figure_style import FORMS
 from experiments.shell.files import write_text
-from experiments.tables.grid import Grid
-from experiments.tables.latex import to_latex_figure
+from experiments.tables.grid import Grid, to_latex_figure
 
 PROOFS = "proofs"  # what the claims are written to, as JSON and Markdown
 CLAIMS = "theory-claims"

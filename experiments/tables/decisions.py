@@ -16,8 +16,7 @@ from jaxtyping import Float
 
 from experiments.tables.effects import compare_losses, interval
 from experiments.tables.grid import Grid
-from experiments.tables.margins import METRICS, Metric
-from experiments.tables.samples import Column, Place, Samples
+from experiments.tables.samples import METRICS, Column, Metric, Place, Samples
 from pgeom.evaluation.significance import BETTER, LEVEL, WORSE, Comparisons, compare
 
 DEFAULT = "ce"

@@ -1,5 +1,10 @@
-"""Every loss against the references in every place: one row per comparison.
+"""Every loss against the references in every place, contrasts of several places, and ranks.
 
+A contrast is a sum of weighted means over matched seeds, which the paper's claims are about.
+
+>>> [contrast] = differences([TAIL], ["hpg"], ["ce"])
+>>> [(part.weight, part.column.loss) for part in contrast.parts]
+[(1, 'hpg'), (-1, 'ce')]
 >>> runs = pd.DataFrame({"dataset": "digits", "regime": "clean", "seed": [0, 1, 2] * 2,
 ...     "loss": ["ce"] * 3 + ["hpg"] * 3, "label": ["CE"] * 3 + ["HPG"] * 3,
 ...     "accuracy": [0.90, 0.91, 0.92, 0.93, 0.94, 0.95]})
@@ -9,14 +14,115 @@
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from experiments.tables.grid import Grid
-from experiments.tables.margins import METRICS
-from experiments.tables.samples import Column, Place, Samples
-from pgeom.evaluation.significance import BETTER, EQUIVALENT, UNDETERMINED, WORSE, compare
+from experiments.tables.samples import METRICS, Column, Metric, Place, Samples
+from pgeom.evaluation.significance import (
+    BETTER,
+    EQUIVALENT,
+    UNDETERMINED,
+    WORSE,
+    Ranking,
+    compare,
+    rank,
+)
+from pgeom.losses.catalogue import GENERAL, LOSSES, PRIOR
+
+CANDIDATES = tuple(name for name, loss in GENERAL.items() if loss.studied)
+PLAIN = ("ce", *CANDIDATES)
+ROBUST = ("sce", "gce", "apl", "mae")
+ADJUSTED = tuple(name for name, loss in LOSSES.items() if loss.family == PRIOR)
+CLEAN = tuple(Place(name, "clean") for name in ("breast-cancer", "digits", "confusion"))
+DIGITS = Place("digits", "symmetric-40")
+PAIRS = Place("digits", "pair-flip-40")
+TAIL = Place("long-tail", "long-tail-30")
+NOISY = tuple(
+    Place(name, regime)
+    for name, regimes in {
+        "breast-cancer": ("symmetric-20", "symmetric-40"),
+        "digits": ("symmetric-20", "symmetric-40", "pair-flip-40"),
+        "confusion": ("symmetric-20", "pair-flip-40"),
+    }.items()
+    for regime in regimes
+)
+ABLATED = (DIGITS, Place("confusion", "clean"), Place("confusion", "pair-flip-40"))
+EVERYWHERE = (*CLEAN, *NOISY, TAIL)
+
+
+class Part(NamedTuple):
+    """One weighted mean of a contrast; with `spread`, of the distance from the mean instead."""
+
+    weight: float
+    column: Column
+    spread: bool = False
+
+
+class Contrast(NamedTuple):
+    """A sum of parts less a constant, zero if the two sides of a comparison are equal."""
+
+    parts: tuple[Part, ...]
+    constant: float = 0.0
+
+
+def differences(
+    places: Iterable[Place], losses: Iterable[str], others: Iterable[str], metric: str = "accuracy"
+) -> tuple[Contrast, ...]:
+    """Every loss less every other, in every place."""
+    others = tuple(others)
+    return tuple(
+        _difference(Column(place, loss, metric), Column(place, other, metric))
+        for place in places
+        for loss in losses
+        for other in others
+    )
+
+
+def levels(losses: Iterable[str], metric: str, constant: float) -> tuple[Contrast, ...]:
+    """The long tail's means less a constant."""
+    return tuple(Contrast((Part(1, Column(TAIL, loss, metric)),), constant) for loss in losses)
+
+
+def changes(before: str, after: str) -> tuple[Contrast, ...]:
+    """What temperature scaling adds to a metric on clean digits."""
+    clean = Place("digits", "clean")
+    return tuple(
+        _difference(Column(clean, loss, after), Column(clean, loss, before))
+        for loss in (*PLAIN, "brier")
+    )
+
+
+def larger_than_elsewhere(here: Place) -> tuple[Contrast, ...]:
+    """The candidates' gains in accuracy over CE in a place, less those in every other."""
+    return tuple(
+        Contrast((*_gain(1, here, loss), *_gain(-1, other, loss)))
+        for loss in CANDIDATES
+        for other in EVERYWHERE
+        if other != here
+    )
+
+
+def _gain(weight: int, place: Place, loss: str) -> tuple[Part, Part]:
+    ours, theirs = (Column(place, name, "accuracy") for name in (loss, "ce"))
+    return Part(weight, ours), Part(-weight, theirs)
+
+
+def more_variable(here: Place) -> tuple[Contrast, ...]:
+    """Distances from the mean accuracy in a place, less those in others of its dataset."""
+    return tuple(
+        _difference(Column(here, loss, "accuracy"), Column(other, loss, "accuracy"), spread=True)
+        for loss in PLAIN
+        for other in EVERYWHERE
+        if other.dataset == here.dataset and other != here
+    )
+
+
+def _difference(left: Column, right: Column, *, spread: bool = False) -> Contrast:
+    return Contrast((Part(1, left, spread), Part(-1, right, spread)))
+
 
 REFERENCES = ("ce", "brier")
 SIGNS = {BETTER: "+", WORSE: "−", EQUIVALENT: "=", UNDETERMINED: "?"}
@@ -118,3 +224,56 @@ def reference_label(name: str) -> str:
     from pgeom.losses.catalogue import LOSSES
 
     return LOSSES[name].label
+
+
+LEFT_OUT = "long-tail"  # where early stopping leaves all but a few losses near chance
+
+
+class RankedLosses(NamedTuple):
+    """The mean ranks of some losses in one metric."""
+
+    metric: Metric
+    labels: list[str]
+    ranking: Ranking
+
+
+def rank_losses(samples: Samples) -> list[RankedLosses]:
+    """The losses ranked by their means in every place but the long tail, metric by metric.
+
+    Only losses that were run in all of these places are ranked; of fewer than three losses or two
+    places there are no ranks.
+    """
+    places = [place for place in samples.places if place.kind != LEFT_OUT]
+    losses = [loss for loss in samples.labels if all(loss in samples.losses(p) for p in places)]
+    if len(places) < 2 or len(losses) < 3:
+        return []
+    ranked = []
+    for metric in samples.metrics:
+        values = [samples.compared(place, losses, metric.name) for place in places]
+        means = [one.mean(axis=1, dtype=float) for one in values]
+        if np.isfinite(means).all():
+            ranking = rank(np.stack(means), higher_is_better=metric.higher_is_better)
+            ranked.append(RankedLosses(metric, [samples.labels[x] for x in losses], ranking))
+    return ranked
+
+
+def ranks_table(ranked: list[RankedLosses]) -> Grid | None:
+    """Mean ranks: losses down, metrics across, the best of each marked."""
+    if not ranked:
+        return None
+    ranks = np.array([one.ranking.mean_ranks for one in ranked]).T
+    rows = [
+        [label, *(f"{value:.1f}" for value in values)]
+        for label, values in zip(ranked[0].labels, ranks, strict=True)
+    ]
+    best = {(row, column + 1) for row, column in np.argwhere(np.isclose(ranks, ranks.min(axis=0)))}
+    first = ranked[0].ranking
+    tests = ", ".join(f"{one.metric.label[:-2]} p = {one.ranking.p_value:.1g}" for one in ranked)
+    notes = [
+        f"1 is best; over {first.cells} places, without the long tail; two losses differ where "
+        f"their mean ranks are more than {first.critical_difference:.1f} apart (Nemenyi, 5%)",
+        f"Friedman's test: {tests}; places of one dataset share its examples, so that these are "
+        "descriptive",
+    ]
+    header = ["Loss", *(one.metric.label[:-2] for one in ranked)]
+    return Grid("mean ranks", header, rows, best, notes)

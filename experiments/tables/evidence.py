@@ -4,10 +4,10 @@
 `Evidence`, from which other modules make sentences, grids and figures:
 
     evidence = weigh(runs)  # the protocol's runs, of all datasets
-    headlines.headlines(evidence)
+    answer_page.headlines(evidence)
     decisions.decision_table(evidence.decisions)
-    claim_verdicts.claims_table(evidence.claims)
-    ranking.ranks_table(evidence.ranked)
+    claims.claims_table(evidence.claims)
+    effects.ranks_table(evidence.ranked)
     effects.effects_table(evidence.effects, "ce", "nll")
     figures.forest(evidence.samples, evidence.effects, path, reference="ce", metric="nll")
     figures.critical_difference(evidence.ranked, path)
@@ -20,12 +20,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from experiments.tables.claim_verdicts import check_claims
-from experiments.tables.claims import PROTOCOL
-from experiments.tables.control_effects import compare_controls
+from experiments.tables.claims import PROTOCOL, check_claims
+from experiments.tables.controls import compare_controls
 from experiments.tables.decisions import decide
-from experiments.tables.effects import compare_losses
-from experiments.tables.ranking import RankedLosses, rank_losses
+from experiments.tables.effects import RankedLosses, compare_losses, rank_losses
 from experiments.tables.samples import Samples
 
 

@@ -21,8 +21,7 @@ from experiments.engine.results import read_frame, read_logits
 from experiments.engine.study import Study
 from experiments.tables.effects import SIGNS, interval
 from experiments.tables.grid import Grid
-from experiments.tables.margins import METRICS, Metric, headline
-from experiments.tables.samples import Samples
+from experiments.tables.samples import METRICS, Metric, Samples, headline
 from pgeom.data.splits import split_rows
 from pgeom.evaluation.significance import compare
 

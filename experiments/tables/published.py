@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.tables.grid import Grid
-from experiments.tables.numbers import mean_sd
+from experiments.tables.grid import Grid, mean_sd
 from pgeom.losses.catalogue import LOSSES
 from pgeom.messages import count
 

@@ -1,13 +1,13 @@
-"""Means and deviations over seeds, as frames and as tables."""
+"""Tables of one study: means over seeds, tests against cross-entropy, calibration, rates."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from experiments.tables.grid import Grid
-from experiments.tables.margins import METRICS, compared
-from experiments.tables.numbers import mean_sd
+from experiments.tables.grid import Grid, mean_sd, p_value
+from experiments.tables.samples import BALANCED, METRICS, compared, headline
+from pgeom.evaluation.significance import Wilcoxon, holm, paired_wilcoxon
 from pgeom.losses.spec import LossSpec
 from pgeom.messages import count
 
@@ -151,3 +151,132 @@ def _diverged(frame: pd.DataFrame) -> list[str]:
         f"{run.diverged_epoch}; scored at its best epoch before, {run.best_epoch}"
         for run in bad.itertuples()
     ]
+
+
+TEMPERED = {
+    "nll": "Raw NLL ↓",
+    "calibrated_nll": "Cal. NLL ↓",
+    "ece": "Raw ECE ↓",
+    "calibrated_ece": "Cal. ECE ↓",
+}
+
+
+def temperature_scaling(frame: pd.DataFrame) -> Grid:
+    """The table of clean data, with a note where a temperature is no minimum."""
+    title = f"{frame['dataset'].iloc[0]}, clean: temperature scaling"
+    grid = performance(frame, title, "clean", TEMPERED)
+    at_bound = frame[frame["temperature_at_bound"]]
+    notes = [
+        f"{run.label}, seed {run.seed}: the best temperature is a bound, {run.temperature:.3g}"
+        for run in at_bound.itertuples()
+    ]
+    return grid.with_notes(notes)
+
+
+REFERENCE = "ce"
+
+
+def significance(frame: pd.DataFrame, title: str, regime: str) -> Grid | None:
+    """Exact Wilcoxon tests against cross-entropy, in the headline metric and NLL, Holm-corrected.
+
+    None where cross-entropy is not among the losses, or nothing else is.
+    """
+    metric = headline(frame)
+    frame = frame[frame["regime"] == regime]
+    labels = dict(zip(frame["loss"], frame["label"], strict=True))
+    losses = [loss for loss in labels if loss != REFERENCE]
+    if REFERENCE not in labels or not losses:
+        return None
+    header, columns = ["Loss"], [[labels[loss] for loss in losses]]
+    short = "balanced acc" if metric is BALANCED else "acc"
+    for field, name in ((metric.name, short), ("nll", "NLL")):
+        pivot = frame.pivot(index="seed", columns="loss", values=field).astype(np.float32)
+        header += [f"Δ{name}", "p", "Holm", "floor"]
+        columns += _columns(pivot, losses)
+    pairs = frame["seed"].nunique()
+    notes = [
+        "p: exact two-sided Wilcoxon on matched seeds; Holm: corrected over the losses",
+        f"floor: the least p that the pairs which differ could give; {_floor(pairs, len(losses))}",
+    ]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return Grid(f"{title}: against CE", header, rows, set(), notes + version_notes(frame))
+
+
+def _columns(pivot: pd.DataFrame, losses: list[str]) -> list[list[str]]:
+    """Mean difference, p, corrected p and least attainable p of every loss."""
+    tests = [_compare(pivot[loss], pivot[REFERENCE]) for loss in losses]
+    known = [place for place, test in enumerate(tests) if test is not None]
+    p_values = [test.p_value for test in tests if test is not None]
+    adjusted = dict(zip(known, holm(p_values), strict=True))
+    return [
+        [f"{(pivot[loss] - pivot[REFERENCE]).mean():+.3f}" for loss in losses],
+        ["–" if test is None else p_value(test.p_value) for test in tests],
+        [p_value(adjusted[k]) if k in adjusted else "–" for k in range(len(tests))],
+        ["–" if test is None else p_value(test.attainable) for test in tests],
+    ]
+
+
+def _compare(values: pd.Series, reference: pd.Series) -> Wilcoxon | None:
+    """The test of one loss, or None where a run has no number to compare."""
+    if values.isna().any() or reference.isna().any():
+        return None
+    return paired_wilcoxon(values.to_numpy(), reference.to_numpy())
+
+
+def _floor(pairs: int, losses: int) -> str:
+    """The least p of so many pairs, and what Holm's correction makes of it for the first loss."""
+    least = 2.0 / 2**pairs
+    corrected = min(1.0, losses * least)
+    text = (
+        f"with {count(pairs, 'pair')} at best {least:.4g}, "
+        f"Holm-corrected over {losses} {corrected:.4g}"
+    )
+    return f"{text}, so the comparison is descriptive" if corrected > 0.05 else text
+
+
+def count_selected(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
+    """How often each learning rate has the least validation NLL: labels down, rates across."""
+    selected = select_runs(frames)
+    counts = pd.crosstab(selected["label"], selected["learning_rate"])
+    order = list(dict.fromkeys(next(iter(frames.values()))["label"]))
+    return counts.reindex(index=order, columns=sorted(frames), fill_value=0)
+
+
+def select_runs(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
+    """Of the runs of a loss with a seed, the one at the rate of least validation NLL."""
+    parts = [frame.assign(learning_rate=rate) for rate, frame in frames.items()]
+    runs = pd.concat(parts, ignore_index=True)
+    runs["least"] = runs["validation_nll"].map(
+        lambda curve: min((v for v in curve if v is not None), default=np.inf)
+    )
+    groups = runs.groupby(["dataset", "regime", "seed", "loss"], observed=True)
+    return runs.loc[groups["least"].idxmin()].drop(columns="least")
+
+
+def edge_notes(at_end: int, chosen: int) -> list[str]:
+    """A note where chosen learning rates are at an end of their grid.
+
+    Args:
+      at_end: how many are the smallest or the largest.
+      chosen: how many there are.
+    """
+    if not at_end:
+        return []
+    rates, are = count(chosen, "chosen learning rate"), "is" if at_end == 1 else "are"
+    return [
+        f"{at_end} of {rates} {are} at an end of the grid: the best may lie beyond it, try another "
+        "--learning-rate"
+    ]
+
+
+def selection_table(counts: pd.DataFrame, dataset: str) -> Grid:
+    """Counts of selection as a grid."""
+    at_end = int(counts.iloc[:, [0, -1]].to_numpy().sum())
+    rows = [
+        [label, *map(str, row)] for label, row in zip(counts.index, counts.to_numpy(), strict=True)
+    ]
+    notes = ["cells in which the rate has the least validation NLL; no comparison of test scores"]
+    notes += edge_notes(at_end, int(counts.to_numpy().sum()))
+    header = ["Loss", *(f"{rate:g}" for rate in counts.columns)]
+    title = f"{dataset}: learning rate of least validation NLL"
+    return Grid(title, header, rows, set(), notes)

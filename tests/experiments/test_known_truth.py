@@ -12,7 +12,7 @@ from experiments.engine.options import Options
 from experiments.engine.rebuild import rebuild_study
 from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
-from experiments.tables import recovery, regrets
+from experiments.tables import regrets
 from pgeom.data.regimes import Regime
 
 LOSSES = ("ce", "mae", "apms_held")
@@ -37,7 +37,7 @@ def test_every_size_has_as_many_steps():
 
 def test_regrets_are_divergences_from_the_exact_posterior(trained):
     studies, out = trained
-    frame = regrets.regrets(studies, out)
+    frame = regrets.measure_regrets(studies, out)
     # clean: one posterior; noisy: two; each raw and scaled
     assert len(frame) == len(SIZES) * len(LOSSES) * 2 * (1 + 2) * 2
     proper = dict(zip(frame["loss"], frame["proper"], strict=True))
@@ -113,13 +113,13 @@ def made_up(**log):
 
 
 def test_the_findings_say_what_the_numbers_say():
-    recovered, noise = recovery.findings(made_up(ce=(0.4, 0.01, 0.002), mae=(2.0, 1.5, 1.8)))
+    recovered, noise = regrets.findings(made_up(ce=(0.4, 0.01, 0.002), mae=(2.0, 1.5, 1.8)))
     assert "the strictly proper losses goes from 0.400–0.400 to 0.010–0.010 (CE)" in recovered
     assert "the others goes from 2.000–2.000 to 1.500–1.500 (MAE)" in recovered
     assert "brings 0 of the 1 others" in recovered
     assert "CE is nearest to the posterior of the labels as observed (log regret 0.002)" in noise
     assert noise.endswith("nearer to the clean posterior than to the observed one: MAE.")
-    recovered, _ = recovery.findings(made_up(ce=(0.4, 0.01, 0.002), mae=(2.0, 0.03, 1.8)))
+    recovered, _ = regrets.findings(made_up(ce=(0.4, 0.01, 0.002), mae=(2.0, 0.03, 1.8)))
     assert "brings 1 of the 1 others within twice the worst of the proper ones (MAE)" in recovered
 
 

@@ -26,7 +26,7 @@ from experiments.report.paper_tables import TABLES
 from experiments.report.statements import FINDINGS
 from experiments.shell.errors import UsageError
 from experiments.shell.figure_style import FORMS
-from experiments.tables import latex
+from experiments.tables import grid as forms
 from experiments.tables.grid import Grid
 from proofs_numeric import theory_figures
 from tests.experiments.conftest import REPORTED, TWO, shrink_report, two_devices
@@ -247,14 +247,14 @@ def test_the_comparison_as_json(results):
 
 def test_latex_is_escaped_and_marked():
     grid = Grid("a_b: 40%", ["Loss", "NLL ↓"], [["A&B", "0.1 ± 0.2"]], {(0, 1)}, ["β₀ ≤ 1"])
-    text = latex.to_latex(grid, "some-label")
+    text = forms.to_latex(grid, "some-label")
     assert r"\label{tab:some-label}" in text and r"A\_b: 40\%. $\beta$$_0$ $\leq$ 1." in text
     assert r"A\&B & \textbf{0.1 $\pm$ 0.2}\\" in text
 
 
 def test_latex_takes_no_text_of_a_user_for_its_own():
-    assert latex.escape("[2em] *") == "{[}2em{]} {*}"
-    assert latex.escape("\\input{x}\n\n<b>") == r"\textbackslash{}input\{x\}  $<$b$>$"
+    assert forms.escape("[2em] *") == "{[}2em{]} {*}"
+    assert forms.escape("\\input{x}\n\n<b>") == r"\textbackslash{}input\{x\}  $<$b$>$"
 
 
 def test_latex_knows_every_sign_that_the_tables_use(reported):

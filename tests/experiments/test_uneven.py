@@ -11,12 +11,10 @@ from experiments.engine import devices
 from experiments.engine.options import Options
 from experiments.engine.results import read_frame
 from experiments.shell.errors import UsageError
-from experiments.tables.contrasts import CLEAN, TAIL
 from experiments.tables.decisions import decide
-from experiments.tables.margins import compared, headline
-from experiments.tables.paired_tests import significance
-from experiments.tables.samples import Samples
-from experiments.tables.summary import performance
+from experiments.tables.effects import CLEAN, TAIL
+from experiments.tables.samples import Samples, compared, headline
+from experiments.tables.summary import performance, significance
 from tests.experiments.conftest import two_devices
 from tests.experiments.tables.planted import planted_runs
 

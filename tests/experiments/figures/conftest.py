@@ -12,8 +12,7 @@ from experiments.engine.results import TestLogits
 from experiments.figures.legend import legend
 from experiments.report.gather import Results
 from experiments.report.paper_figures import FIGURES
-from experiments.tables.recovery import Displacement
-from experiments.tables.regrets import CLEAN, RAW, SCALED, SCORES
+from experiments.tables.regrets import CLEAN, RAW, SCALED, SCORES, Displacement
 from pgeom.losses.catalogue import GENERAL, LOSSES
 
 SEEDS = 3

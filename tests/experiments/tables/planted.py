@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from experiments.tables.contrasts import EVERYWHERE, TAIL
+from experiments.tables.effects import EVERYWHERE, TAIL
 from experiments.tables.samples import Place
 from pgeom.losses.catalogue import GENERAL, LOSSES
 

@@ -6,9 +6,16 @@ import pytest
 from experiments import ablation
 from experiments.engine.sensitivity import ATTACKS, NATURAL
 from experiments.tables import claims as paper
-from experiments.tables.claim_verdicts import check_claims, claims_table
-from experiments.tables.claims import ABLATION, CLAIMS, PROBES, PROTOCOL, Claim
-from experiments.tables.contrasts import (
+from experiments.tables.claims import (
+    ABLATION,
+    CLAIMS,
+    PROBES,
+    PROTOCOL,
+    Claim,
+    check_claims,
+    claims_table,
+)
+from experiments.tables.effects import (
     CANDIDATES,
     CLEAN,
     DIGITS,

@@ -2,18 +2,19 @@
 
 import pytest
 
-from experiments.tables.contrasts import CANDIDATES, DIGITS, TAIL
-from experiments.tables.control_effects import (
+from experiments.tables.answer_page import headlines
+from experiments.tables.controls import (
     PROTOCOL,
     by_control,
     counts_by_control,
     describe_controls,
+    take_chosen_rate,
+    take_last_epoch,
     verdict_counts,
 )
-from experiments.tables.control_runs import take_chosen_rate, take_last_epoch
+from experiments.tables.effects import CANDIDATES, DIGITS, TAIL
 from experiments.tables.evidence import weigh
-from experiments.tables.headlines import headlines
-from experiments.tables.margins import METRICS
+from experiments.tables.samples import METRICS
 from tests.experiments.tables.planted import planted_runs
 
 GAIN = {(DIGITS, "hpg", "accuracy"): 0.05, (DIGITS, "gce", "nll"): -0.3}

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments.tables.contrasts import CLEAN, DIGITS, EVERYWHERE, NOISY, PAIRS, TAIL
+from experiments.tables.answer_page import best_by_situation
 from experiments.tables.decisions import decide, decision_table
-from experiments.tables.headlines import best_by_situation
+from experiments.tables.effects import CLEAN, DIGITS, EVERYWHERE, NOISY, PAIRS, TAIL
 from experiments.tables.samples import Samples
 from tests.experiments.tables.planted import planted_runs
 

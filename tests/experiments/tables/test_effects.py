@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from experiments.tables.answer_tables import means_table
-from experiments.tables.effects import compare_losses, effects_table
-from experiments.tables.ranking import rank_losses, ranks_table
+from experiments.tables.answer_page import means_table
+from experiments.tables.effects import compare_losses, effects_table, rank_losses, ranks_table
 from experiments.tables.samples import Column, Place, Samples
 from tests.experiments.tables.planted import planted_runs
 

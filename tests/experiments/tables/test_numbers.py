@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from experiments.tables.numbers import mean_sd, p_value
+from experiments.tables.grid import mean_sd, p_value
 
 
 @pytest.mark.parametrize(

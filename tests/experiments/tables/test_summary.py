@@ -5,9 +5,13 @@ import pandas as pd
 import pytest
 
 from experiments.tables.grid import Grid, to_markdown
-from experiments.tables.learning_rates import selection_table
-from experiments.tables.paired_tests import significance
-from experiments.tables.summary import convergence_notes, performance, summarise
+from experiments.tables.summary import (
+    convergence_notes,
+    performance,
+    selection_table,
+    significance,
+    summarise,
+)
 from pgeom.losses.catalogue import LOSSES
 
 VALUES = {

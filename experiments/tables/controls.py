@@ -6,9 +6,26 @@ import pandas as pd
 
 from experiments.tables.effects import compare_losses, effect_text, reference_label, rule_note
 from experiments.tables.grid import Grid
-from experiments.tables.margins import METRICS
-from experiments.tables.samples import Place, Samples
+from experiments.tables.samples import METRICS, Place, Samples
+from experiments.tables.summary import select_runs
 from pgeom.evaluation.significance import BETTER, EQUIVALENT, UNDETERMINED, WORSE
+
+
+def take_last_epoch(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with the metrics of their last epoch in place of those of the kept one."""
+    last = {metric: runs[f"last_{metric}"] for metric in METRICS}
+    return runs.assign(**last, best_epoch=runs["stopped_epoch"], stop_on="none")
+
+
+def take_chosen_rate(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
+    """Of each loss and seed the run at the rate of least validation NLL.
+
+    `at_end` says where that is the smallest or the largest rate.
+    """
+    selected = select_runs(frames)
+    ends = (min(frames), max(frames))
+    return selected.assign(at_end=selected["learning_rate"].isin(ends))
+
 
 KEY = ["reference", "metric", "dataset", "regime", "loss"]
 PROTOCOL = "the paper's protocol"

@@ -5,14 +5,14 @@ import os
 import jax
 import pytest
 
+from experiments.engine import devices
 from experiments.engine.devices import ONE_THREAD, prepare_devices
 from experiments.shell.errors import UsageError
-from pgeom import environment
 
 
 @pytest.fixture(autouse=True)
 def settings_of_the_tests(monkeypatch):
-    monkeypatch.setattr(environment, "use_cache", lambda min_seconds: None)
+    monkeypatch.setattr(devices, "use_cache", lambda min_seconds: None)
     monkeypatch.setenv("XLA_FLAGS", "--xla_of_the_user")
     precision = jax.config.values["jax_enable_x64"]
     yield

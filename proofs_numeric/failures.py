@@ -13,7 +13,7 @@ the lemma that the row is named after.
 import math
 from typing import NamedTuple
 
-from pgeom.diagnosis.table import describe_pair
+from pgeom.diagnosis import describe_pair
 from proofs_numeric.check import Check
 
 # what a row is about, where it is no claim of the paper

@@ -15,7 +15,7 @@ import numpy as np
 
 from pgeom import simplex
 from pgeom.compilation import quick_jit
-from pgeom.diagnosis import curvature, envelopes
+from pgeom.diagnosis import curvature, formulas
 from pgeom.scores import bregman_divergence, bregman_score, conditional_risk
 from proofs_numeric import configurations, probes
 from proofs_numeric.check import Check, agreement, attainment, check_each, lower_bound, upper_bound
@@ -92,9 +92,9 @@ def check_ridge_identity(cases: Configurations, divergence, envelope) -> list[Ch
 def check_ridge_bounds(cases: Configurations, divergence, envelope) -> list[Check]:
     """HPG: the quadratic and the matrix bounds, the worst p sought for each of several η."""
     K = cases.K
-    ranges = [(F, *envelopes.sech2_range(F)) for F in cases.generators]
-    low = np.stack([envelopes.ridge_hessian(F, least) for F, least, _ in ranges])
-    high = np.stack([envelopes.ridge_hessian(F, most) for F, _, most in ranges])
+    ranges = [(F, *formulas.sech2_range(F)) for F in cases.generators]
+    low = np.stack([formulas.ridge_hessian(F, least) for F, least, _ in ranges])
+    high = np.stack([formulas.ridge_hessian(F, most) for F, _, most in ranges])
     plain = np.broadcast_to(np.eye(K), low.shape)
     sides = np.stack([plain, plain, low, high], axis=1)
     eta = np.concatenate([np.eye(K)[:1], probes.draws(K, count=1, seed=3)])

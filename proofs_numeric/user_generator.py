@@ -16,8 +16,7 @@ import numpy as np
 
 from experiments.shell.errors import UsageError, refusals
 from pgeom.compilation import quick_jit
-from pgeom.diagnosis import bounds, check_generator, curvature
-from pgeom.diagnosis.table import explain_convexity
+from pgeom.diagnosis import bounds, check_generator, curvature, explain_convexity
 from pgeom.losses.own import require_generator
 from pgeom.messages import describe_error
 from pgeom.scores import bregman_divergence, bregman_score, conditional_risk, on_logits, values_at

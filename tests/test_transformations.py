@@ -262,6 +262,7 @@ NO_ROWS = {
     "curvature.envelope": ON_HOST,
     "curvature.match_curvature": "makes a generator",
     "curvature.matching_curvature": "of a generator, without rows",
+    "curvature.measure_curvature": "a number",
     "curvature.mean_curvature": "of a generator and a key, without rows",
 }
 

@@ -6,7 +6,7 @@ from functools import cache
 
 from experiments.shell.errors import UsageError, refusals
 from experiments.shell.loading import load
-from pgeom.diagnosis.table import explain_convexity
+from pgeom.diagnosis import explain_convexity
 from pgeom.losses.catalogue import MEAN_CURVATURE
 from pgeom.losses.own import (
     generator_loss,

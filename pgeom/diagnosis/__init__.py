@@ -1,8 +1,8 @@
 """Everything known about a generator, in one search and one answer: `pgeom.diagnose(F, K)`.
 
 May import scores and what is read before them; a proof comes from `certificates`, where one is
-asked for. Read this file first, then `search` (the one search and its verdict), `envelopes`,
-`curvature`, `bounds` and `table`.
+asked for. Read this file first, then `search` (the one search and its verdict), `formulas` (what
+needs none), and the other views of what they find, `bounds` and `curvature`.
 
 >>> import jax.numpy as jnp
 >>> report = diagnose(lambda p: jnp.sum(p**3), 3)
@@ -12,6 +12,7 @@ asked for. Read this file first, then `search` (the one search and its verdict),
 False
 """
 
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,11 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom.compilation import quick_jit
-from pgeom.diagnosis import bounds
+from pgeom.diagnosis import bounds, search
 from pgeom.diagnosis.bounds import Bound
-from pgeom.diagnosis.envelopes import Envelope
-from pgeom.diagnosis.search import Findings, Kink, Witness, find
-from pgeom.diagnosis.table import table
+from pgeom.diagnosis.search import Findings, Witness, describe_pair, describe_point
 from pgeom.generators import as_pytree
 from pgeom.scores import BregmanScore
 from pgeom.types import Generator
@@ -39,12 +38,7 @@ DRAWS = 24  # random logits in addition to those
 
 
 class GeneratorReport(NamedTuple):
-    """Whether F is a generator on K classes: True, False, or None if rounding hides the answer.
-
-    `witness` is a pair with D_F(η, p) < 0 if F is not convex, one with η ≠ p and D_F(η, p) = 0 up
-    to rounding if F is not known to be strictly convex, and None otherwise. `how` says how the
-    answer was obtained.
-    """
+    """Whether F is a generator on K classes: the fields of `Diagnosis` that say so."""
 
     finite_at_vertices: bool
     convex: bool | None
@@ -65,44 +59,23 @@ class Float32Error(NamedTuple):
     in_units: float
 
 
-@dataclass(frozen=True, eq=False)
-class Diagnosis:
-    """Everything known about F on K classes; `print` shows it as a table.
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Diagnosis(Findings):
+    """Everything known about F on K classes: `Findings`, and more. `print` shows it as a table.
 
     Attributes:
-      K: the number of classes.
-      finite_at_vertices: whether F is finite there; if not, no score is finite.
-      finite_inside: whether F is finite wherever it was evaluated.
-      kinks: where the slope of F jumps, the sharpest first.
-      convex, strictly_convex: True, False, or None if rounding hides the answer.
-      witness: see `GeneratorReport`.
-      rounding: a bound on the rounding error of the witness's divergence.
-      envelope: the curvature envelope.
       loss_range, logit_gradient: the largest loss and norm of a logit gradient, or bounds on them:
         see `Bound`; None if F is not known to be convex.
       float32: the error of the float32 score, None if there is no score to compare.
-      resolution: dents and ridges narrower than this may have been missed; None if none can be.
-      how: how the answers were obtained.
-      seconds: the time taken by the first call.
+      seconds: the time taken.
       certificate: what is proved, if that was asked for.
     """
 
-    K: int
-    finite_at_vertices: bool
-    finite_inside: bool
-    kinks: tuple[Kink, ...]
-    convex: bool | None
-    strictly_convex: bool | None
-    witness: Witness | None
-    rounding: float | None
-    envelope: Envelope
     loss_range: Bound | None
     logit_gradient: Bound | None
     float32: Float32Error | None
-    resolution: float | None
-    how: str
     seconds: float
-    certificate: "Certificate | None" = None
+    certificate: "Certificate | None"
 
     @property
     def smooth(self) -> bool:
@@ -118,8 +91,8 @@ class Diagnosis:
         return f"<F on {self.K} classes: {words}, {kinks}; {limits}>"
 
     def __str__(self) -> str:
-        proof = "" if self.certificate is None else f"\nproved: {self.certificate}"
-        return table(self) + proof
+        table = "\n".join(f"{name:24}{text}" for name, text in _rows(self))
+        return table if self.certificate is None else f"{table}\nproved: {self.certificate}"
 
 
 def diagnose(F: Generator, K: int, *, certify: bool = False) -> Diagnosis:
@@ -134,79 +107,177 @@ def diagnose(F: Generator, K: int, *, certify: bool = False) -> Diagnosis:
       A `Diagnosis`: by formula for `quadratic`, `hyperbolic` and their sums, and for any other F
       by a search in float64, which gives evidence but no proof.
     """
-    findings = find(F, K)
-    start = time.perf_counter()
-    verdict = findings.verdict
-    range_, gradient = (
-        (bounds.loss_range(F, K), bounds.logit_gradient(F, K)) if verdict.convex else (None, None)
-    )
+    start, findings, certificate = time.perf_counter(), search.find(F, K), None
+    if certify:
+        from pgeom.certificates import certify as prove  # whose proofs name a search's witnesses
+
+        certificate = prove(F, K)
     return Diagnosis(
-        K=int(K),
-        finite_at_vertices=findings.finite_at_vertices,
-        finite_inside=verdict.finite_inside,
-        kinks=findings.kinks,
-        convex=verdict.convex,
-        strictly_convex=verdict.strictly_convex,
-        witness=verdict.witness,
-        rounding=verdict.rounding,
-        envelope=findings.envelope,
-        loss_range=range_,
-        logit_gradient=gradient,
-        float32=_float32_error(F, K, findings),
-        resolution=findings.spacing,
-        how=findings.how,
-        seconds=findings.seconds + time.perf_counter() - start,
-        certificate=_prove(F, K) if certify else None,
+        **vars(findings),
+        loss_range=bounds.loss_range(F, K) if findings.convex else None,
+        logit_gradient=bounds.logit_gradient(F, K) if findings.convex else None,
+        float32=_float32_error(F, findings),
+        certificate=certificate,
+        seconds=time.perf_counter() - start,
     )
-
-
-def _prove(F: Generator, K: int) -> "Certificate":
-    from pgeom.certificates import certify  # whose proofs name the witnesses of a search
-
-    return certify(F, K)
 
 
 def check_generator(F: Generator, K: int) -> GeneratorReport:
     """Whether F is a generator on K classes: the verdict of `diagnose`, without the rest."""
-    findings = find(F, K)
-    verdict, how = findings.verdict, findings.how
-    if not verdict.finite_inside:
-        how += "; F is not finite inside"
+    found = search.find(F, K)
+    how = found.how if found.finite_inside else f"{found.how}; F is not finite inside"
     return GeneratorReport(
-        finite_at_vertices=findings.finite_at_vertices,
-        convex=verdict.convex,
-        strictly_convex=verdict.strictly_convex,
-        witness=verdict.witness,
-        how=how,
+        found.finite_at_vertices, found.convex, found.strictly_convex, found.witness, how
     )
 
 
-def _float32_error(F: Generator, K: int, findings: Findings) -> Float32Error | None:
+def _float32_error(F: Generator, findings: Findings) -> Float32Error | None:
     """The score in both precisions, near vertices and far from them, for every label."""
-    if not (findings.finite_at_vertices and findings.verdict.finite_inside):
+    if not (findings.finite_at_vertices and findings.finite_inside):
         return None
-    rng = np.random.default_rng(4)
+    rng, K = np.random.default_rng(4), findings.K
     labels = np.arange(len(DISTANCES) + DRAWS) % K
-    shares = np.log(rng.dirichlet(np.ones(K - 1), len(DISTANCES)))
-    ahead = np.log1p(-DISTANCES) - np.log(DISTANCES)
-    near = np.stack([np.insert(s, y, a) for s, y, a in zip(shares, labels, ahead, strict=False)])
-    logits = np.concatenate([near, 3 * rng.standard_normal((DRAWS, K))]).astype(np.float32)
+    near = np.eye(K)[labels[: len(DISTANCES)]]
+    near += DISTANCES[:, None] * (rng.dirichlet(np.ones(K), len(DISTANCES)) - near)
+    far = 3 * rng.standard_normal((DRAWS, K))
+    logits = np.concatenate([np.log(near), far]).astype(np.float32)
     with jax.enable_x64(True):
         F, labels = as_pytree(F), jnp.asarray(labels)
         narrow, _ = _scores_and_sizes(F, jnp.asarray(logits), labels)
         wide, size = map(np.asarray, _scores_and_sizes(F, jnp.asarray(logits, float), labels))
     error = np.abs(np.asarray(narrow, float) - wide)
-    rounding = float(np.finfo(np.float32).eps) * np.maximum(size, np.finfo(float).tiny)
-    relative = error / np.maximum(np.abs(wide), np.finfo(np.float32).tiny)
-    return Float32Error(float(np.max(relative)), float(np.max(error / rounding)))
+    smallest, eps = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).eps)
+    relative = error / np.maximum(np.abs(wide), smallest)
+    return Float32Error(float(np.max(relative)), float(np.max(error / (eps * size))))
 
 
 @quick_jit
 def _scores_and_sizes(F, logits, labels):
     """The scores `[n]`, and the size of the terms that their definition is made of."""
-    p = jax.nn.softmax(logits)
     vertices = jax.nn.one_hot(labels, logits.shape[1], dtype=logits.dtype)
-    values, slopes = jax.vmap(jax.value_and_grad(F))(p)
-    size = jnp.abs(jax.vmap(F)(vertices)) + jnp.abs(values)
-    size = size + jnp.sum(jnp.abs(slopes) * (p + vertices), axis=1)
+    definitions = jax.vmap(lambda q, p: search.definition(F, q, p))
+    _, size = definitions(vertices, jax.nn.softmax(logits))
     return BregmanScore(F).values_on_logits(logits, labels), size
+
+
+def _rows(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    """The lines of a table."""
+    sure = "yes" if diagnosis.resolution is None else "yes, as far as was seen"
+    missed, envelope = diagnosis.resolution, diagnosis.envelope
+    strictly = {
+        True: sure,
+        False: "NO: D_F(η, p) = 0 at the pair below, so that p scores as well as the truth η",
+        None: "unknown: flat to rounding, D_F(η, p) cannot be told from 0 at the pair below",
+    }
+    return [
+        ("generator", f"F on {diagnosis.K} classes"),
+        ("finite", _finite(diagnosis)),
+        ("smooth", _smooth(diagnosis)),
+        ("convex", sure if diagnosis.convex else _not_convex(diagnosis)),
+        (
+            "strictly convex",
+            "NO" if diagnosis.convex is False else strictly[diagnosis.strictly_convex],
+        ),
+        *_witness(diagnosis),
+        ("curvature", f"{envelope.m:.6g} ≤ λ(H) ≤ {envelope.M:.6g}"),
+        ("  on the simplex", f"{envelope.m_tangent:.6g} ≤ λ(H) ≤ {envelope.M_tangent:.6g}"),
+        _largest_loss(diagnosis.loss_range),
+        ("logit gradient at most", _bound(diagnosis.logit_gradient)),
+        ("float32 score", _float32(diagnosis.float32)),
+        ("known how", diagnosis.how),
+        (
+            "may have missed",
+            "nothing" if missed is None else f"dents and ridges narrower than about {missed:.2g}",
+        ),
+        ("time", f"{diagnosis.seconds:.2f} s"),
+    ]
+
+
+def _finite(diagnosis: Diagnosis) -> str:
+    if not diagnosis.finite_inside:
+        return "NO: F is not finite inside the simplex, at p of the pair below"
+    if not diagnosis.finite_at_vertices:
+        return (
+            "inside, but not at the vertices: write 0·log 0 as jax.scipy.special.xlogy(p, p); if F "
+            "is truly infinite there, so is its score"
+        )
+    return "yes, inside and at the vertices"
+
+
+def _smooth(diagnosis: Diagnosis) -> str:
+    if diagnosis.smooth:
+        return "yes, as far as was seen"
+    kink = diagnosis.kinks[0]
+    return (
+        f"NO: the slope jumps by {kink.jump:.3g} at p = {describe_point(kink.point)}; there the "
+        "loss jumps too, and its gradient does not see it"
+    )
+
+
+def _not_convex(diagnosis: Diagnosis) -> str:
+    if diagnosis.convex is None:
+        return "unknown: negative curvature was seen that rounding hides from the definition"
+    if not diagnosis.finite_inside:
+        return "NO"
+    return "NO: D_F(η, p) < 0 at the pair below, so that p scores better than the truth η"
+
+
+def _witness(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    if (witness := diagnosis.witness) is None:
+        return []
+    value = f"{witness.divergence:.6g}"
+    if diagnosis.rounding is not None:
+        value += f", with a rounding error of at most {diagnosis.rounding:.1g}"
+    eta, p = describe_point(witness.eta), describe_point(witness.p)
+    return [("  η", eta), ("  p", p), ("  D_F(η, p)", value)]
+
+
+def _largest_loss(bound: Bound | None) -> tuple[str, str]:
+    """A bound where a formula gives one, and otherwise the largest loss that was found."""
+    if bound is None or bound.how != "searched":
+        return "loss at most", _bound(bound)
+    if not np.isfinite(bound.sharp):
+        return "largest loss", "none: it grows without end where a probability vanishes"
+    return "largest loss found", f"{bound.sharp:.6g} (searched); {_paper(bound)}"
+
+
+def _bound(bound: Bound | None) -> str:
+    if bound is None:
+        return "no bound: F is not known to be convex"
+    if not np.isfinite(bound.sharp):
+        return "no bound: the curvature is not bounded"
+    return f"{bound.sharp:.6g} ({bound.how}); {_paper(bound)}"
+
+
+def _paper(bound: Bound) -> str:
+    if not np.isfinite(bound.paper):
+        return "the paper has no bound, as the curvature has none"
+    return f"by the paper's bound {bound.paper:.6g}"
+
+
+def _float32(error: Float32Error | None) -> str:
+    if error is None:
+        return "not compared: F is not finite everywhere"
+    return (
+        f"relative error up to {error.relative:.1g} against float64, for 1 − p_y down to 1e-7; "
+        f"{error.in_units:.2g} ε of its terms"
+    )
+
+
+def explain_convexity(report: GeneratorReport | Findings) -> str:
+    """Which property F lacks, with the pair that shows it; nothing if it lacks none."""
+    if report.witness is None:
+        return (
+            "" if report.convex else "negative curvature was seen that rounding hides from D(η,p)"
+        )
+    eta, p, divergence = report.witness
+    at = f"D(η,p) = {divergence:.6g} at {describe_pair(eta, p)}"
+    if not math.isfinite(divergence):
+        return f"F or its gradient is not finite: {at}"
+    if report.convex is False:
+        return f"F is not convex, so its score is not proper: R(η,p) < R(η,η), with {at}"
+    if report.strictly_convex is None:
+        return f"F is flat to rounding: {at} cannot be told from zero"
+    return (
+        f"F is not strictly convex, so its score is not strictly proper: R(η,p) = R(η,η), with {at}"
+    )

@@ -1,4 +1,4 @@
-"""What a curvature envelope guarantees: range, logit gradient and Hessian-Lipschitz bounds.
+"""What the curvature of a convex function guarantees: range, logit gradient, Hessian-Lipschitz.
 
 Each bound is given as the paper states it and in a sharper form. A function that is not convex has
 none, and raises an error.
@@ -10,19 +10,17 @@ Bound(paper=3.0, sharp=2.0, how='exact')
 """
 
 import math
-from functools import singledispatch
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom import checks, simplex, special
+from pgeom import checks
 from pgeom.compilation import quick_jit
 from pgeom.diagnosis import search
-from pgeom.diagnosis.envelopes import Envelope, ridge_range
-from pgeom.diagnosis.search import find
-from pgeom.generators import Combination, Hyperbolic, Quadratic, SquaredNorm, as_pytree, parts
+from pgeom.diagnosis.formulas import Envelope, known_formulas
+from pgeom.generators import as_pytree
 from pgeom.scores import vertex_values
 from pgeom.types import Generator, Number
 
@@ -53,8 +51,8 @@ def loss_range(F: Generator, K: int) -> Bound:
     infinite if the curvature is, at the vertices or at a kink.
     """
     envelope = _convex_envelope(F, K)
-    if (known := _known_range(F, envelope)) is not None:
-        return Bound(envelope.M, known.sharp, known.how)
+    if (known := known_formulas(F, K)) is not None:
+        return Bound(envelope.M, known.loss_range, known.how)
     with jax.enable_x64(True):
         return Bound(envelope.M, _largest_loss(as_pytree(F), K), "searched")
 
@@ -76,27 +74,26 @@ def logit_gradient(F: Generator, K: int, *, temperature: Number = 1.0) -> Bound:
 def hessian_lipschitz(F: Generator, K: int) -> Bound:
     """The Lipschitz constant of p ↦ H_F(p), Eq. (hessian-lipschitz), and its tangent form."""
     _convex_envelope(F, K)
-    if (known := _known_lipschitz(F)) is None:
+    if (known := known_formulas(F, K)) is None:
         raise TypeError(
             "F must be a quadratic or hyperbolic generator, or a sum of such, for a "
             f"Hessian-Lipschitz bound to be known, got {F!r}"
         )
-    return known
+    return Bound(known.lipschitz, known.tangent_lipschitz, known.how)
 
 
 def _convex_envelope(F: Generator, K: int) -> Envelope:
     """The envelope of F, after checking that F is convex as far as is known."""
-    findings = find(F, K)
-    if findings.verdict.convex:
+    findings = search.find(F, K)
+    if findings.convex:
         return findings.envelope
-    if (witness := findings.verdict.witness) is None:
+    if (witness := findings.witness) is None:
         raise ValueError(
             "F must be convex for a bound to hold, got an F whose convexity rounding hides"
         )
-    eta, p = (np.array2string(x, precision=6, separator=", ") for x in witness[:2])
     raise ValueError(
-        f"F must be convex for a bound to hold, got D_F(η, p) = {witness.divergence:.6g} "
-        f"at η = {eta}, p = {p}"
+        f"F must be convex for a bound to hold, got D_F(η, p) = {witness.divergence:.6g} at "
+        f"{search.describe_pair(witness.eta, witness.p)}"
     )
 
 
@@ -105,10 +102,9 @@ def _largest_loss(F: Generator, K: int) -> float:
 
     The loss of a convex F grows along every ray from e_y, so that it is largest where p_y = 0.
     """
-    rng = np.random.default_rng(8)
-    many = search.many_points(K, rng)
+    many = search.many_points(K)
     others = many[:: max(1, len(many) * K // STARTS)]
-    others[np.arange(len(others)), rng.integers(K, size=len(others))] = 0.0
+    others[np.arange(len(others)), np.arange(len(others)) % K] = 0.0
     others = others[others.sum(axis=1) > 0]
     vertices = np.eye(K)[:4096]
     midpoints = 0.5 * (vertices + np.roll(vertices, 1, axis=0))
@@ -126,30 +122,17 @@ def _climb_losses(F, starts):
         value, slope = jax.value_and_grad(F)(p)
         return at_vertices - value + jnp.sum(slope * p) - slope
 
-    def largest(p, floor):
-        return jnp.max(losses(jnp.maximum(p, floor)))
+    def loss(p, label):
+        return losses(search.inward(p))[label]
 
-    def onward(p, label, length):
-        there = search.inward(p)
-        away = there - simplex.vertex(label, K, p.dtype)
-        slope = jax.jvp(jax.grad(F), (there,), (away,))[1]
-        slope = jnp.where(jnp.all(jnp.isfinite(slope)), slope - jnp.mean(slope), 0.0)
-        norm = jnp.linalg.norm(slope)
-        moved = p + length * slope / jnp.where(norm > 0, norm, 1.0)
-        return simplex.project(jnp.where(jnp.arange(K) == label, -K, moved))
-
-    def step(p, length):
-        return jax.vmap(onward, (0, 0, None))(p, label, length), None
+    def limit(p):
+        values = jax.vmap(lambda floor: jnp.max(losses(jnp.maximum(p, floor))))
+        return _limit(values(jnp.asarray(FLOORS)))
 
     inside = jax.lax.map(lambda p: losses(search.inward(p)), starts, batch_size=batch)
     _, chosen = jax.lax.top_k(jnp.max(inside, axis=1), min(ASCENTS, len(starts)))
-    label = jnp.argmax(inside[chosen], axis=1)
-    lengths = 0.1 * 0.001 ** (jnp.arange(ASCENT_STEPS) / ASCENT_STEPS)
-    ends, _ = jax.lax.scan(step, starts[chosen], lengths)
-
-    def limit(p):
-        return _limit(jax.vmap(largest, (None, 0))(p, jnp.asarray(FLOORS)))
-
+    labels = jnp.argmax(inside[chosen], axis=1)
+    _, ends = search.climb(loss, starts[chosen], labels, lengths=search.shrinking(ASCENT_STEPS))
     return jnp.max(jax.lax.map(limit, jnp.concatenate([starts, ends]), batch_size=batch))
 
 
@@ -164,90 +147,3 @@ def _limit(losses):
     endless = (growth[1] > 0.5 * growth[0]) & (growth[1] > 1e-6 * jnp.abs(third))
     inside = jnp.where(endless | ~jnp.isfinite(third), jnp.inf, third)
     return jnp.where(jnp.isfinite(there) & ~endless, jnp.maximum(there, 0.0), inside)
-
-
-@singledispatch
-def _known_range(F: Generator, envelope: Envelope) -> Bound | None:
-    """The range by formula, or None if there is none."""
-    return None
-
-
-@_known_range.register
-def _(F: SquaredNorm, envelope: Envelope) -> Bound:
-    return Bound(envelope.M, 2.0, "exact")
-
-
-@_known_range.register
-def _(F: Quadratic, envelope: Envelope) -> Bound:
-    """Exact: the loss is convex in p, so its maximum is at a vertex, ½(e_i − e_j)ᵀA(e_i − e_j)."""
-    A = np.asarray(F.A, np.float64)
-    diagonal = np.diag(A)
-    largest = np.max(0.5 * (diagonal[:, None] + diagonal[None]) - A)
-    return Bound(envelope.M, float(largest), "exact")
-
-
-@_known_range.register
-def _(F: Hyperbolic, envelope: Envelope) -> Bound:
-    """The quadratic part plus every ridge at its own worst vertex, or M_T if that is less."""
-    with jax.enable_x64(True):
-        F = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), F)
-        v = (F.w - F.b[:, None]) / F.rho[:, None]
-        between = v[:, :, None] - v[:, None, :]  # [R, y, k]
-        ridges = jax.jit(special.log_cosh_divergence)(v[:, None, :], between)
-    worst = np.sum((F.a * F.rho**2)[:, None] * np.max(np.asarray(ridges), axis=2), axis=0)
-    sharp = float(np.max(F.scale * (F.lam + worst)))
-    return Bound(envelope.M, min(sharp, envelope.M_tangent), "closed form")
-
-
-@_known_range.register
-def _(F: Combination, envelope: Envelope) -> Bound | None:
-    """The sum of the ranges of the parts, or M_T if that is less."""
-    ranges = [_known_range(part, envelope) for _, part in parts(F)]
-    return _sum_of_parts(F, ranges, envelope.M_tangent)
-
-
-@singledispatch
-def _known_lipschitz(F: Generator) -> Bound | None:
-    return None
-
-
-@_known_lipschitz.register(SquaredNorm)
-@_known_lipschitz.register(Quadratic)
-def _(F) -> Bound:
-    return Bound(0.0, 0.0, "exact")
-
-
-@_known_lipschitz.register
-def _(F: Hyperbolic) -> Bound:
-    F = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), F)
-    slope = F.a / F.rho
-    peak = 4 / (3 * math.sqrt(3))  # the maximum of |2 tanh v sech² v|, at tanh v = ±1/√3
-    paper = F.scale * np.sum(peak * slope * np.linalg.norm(F.w, axis=1) ** 3)
-
-    tangent = F.w - F.w.mean(axis=1, keepdims=True)
-    weights = slope * _steepest(*ridge_range(F)) * np.linalg.norm(tangent, axis=1)
-    sharp = F.scale * np.linalg.eigvalsh((tangent.T * weights) @ tangent)[-1]
-    return Bound(float(paper), float(sharp), "closed form")
-
-
-def _steepest(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The maximum of |2 tanh v sech² v| over low ≤ v ≤ high."""
-    turn = math.atanh(1 / math.sqrt(3))
-    candidates = [low, high, np.clip(turn, low, high), np.clip(-turn, low, high)]
-    tanh = np.tanh(np.stack(candidates))
-    return np.max(np.abs(2 * tanh * (1 - tanh**2)), axis=0)
-
-
-@_known_lipschitz.register
-def _(F: Combination) -> Bound | None:
-    return _sum_of_parts(F, [_known_lipschitz(part) for _, part in parts(F)], math.inf)
-
-
-def _sum_of_parts(F: Combination, known: list[Bound | None], most: float) -> Bound | None:
-    """Σ c_i times the bounds of the parts, if all of them are known."""
-    paper = sharp = 0.0
-    for (c, _), bound in zip(parts(F), known, strict=True):
-        if bound is None:
-            return None
-        paper, sharp = paper + float(c) * bound.paper, sharp + float(c) * bound.sharp
-    return Bound(paper, min(sharp, most), "closed form")

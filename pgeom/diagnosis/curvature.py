@@ -20,7 +20,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from pgeom import checks, simplex
-from pgeom.diagnosis.envelopes import Envelope
+from pgeom.diagnosis.formulas import Envelope
 from pgeom.diagnosis.search import find
 from pgeom.functions import scalar_function, trace
 from pgeom.generators import ClosedGenerator, Combination, Hyperbolic, Quadratic, parts, rescale
@@ -56,35 +56,38 @@ def envelope(F: Generator, K: int) -> Envelope:
     return find(F, K).envelope
 
 
-@singledispatch
 def mean_curvature(F: Generator, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
     """The mean of trace(H(p))/K over Dirichlet(1) draws.
 
     It estimates the mean over the simplex where that is finite; that of −Σ√p is infinite.
     """
-    points, H = simplex.interior(simplex.uniform(key, K, DRAWS)), hessian(F)
-    return jnp.mean(jax.lax.map(lambda p: jnp.trace(H(p)), points, batch_size=64)) / K
+    points = simplex.interior(simplex.uniform(key, K, DRAWS))
+    return jnp.mean(jax.lax.map(lambda p: _trace(F, p), points, batch_size=64)) / K
 
 
-@mean_curvature.register
-def _(F: Quadratic, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
-    checks.check_same_classes("F", F.A.shape[0], K)
-    return jnp.trace(F.A) / K
+@singledispatch
+def _trace(F: Generator, p: Float[Array, " K"]) -> Float[Array, ""]:
+    """trace(H(p))."""
+    return jnp.trace(hessian(F)(p))
 
 
-@mean_curvature.register
-def _(F: Hyperbolic, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
-    """By trace(H) = s[λK + Σ_r a_r sech²(v_r)‖w_r‖²], without a K×K matrix per draw."""
-    checks.check_same_classes("F", F.w.shape[1], K)
-    points = simplex.uniform(key, K, DRAWS).astype(F.w.dtype)
-    v = (jnp.dot(points, F.w.T) - F.b[None]) / F.rho[None]
-    sech2 = jnp.mean(1 - jnp.tanh(v) ** 2, axis=0)
-    return F.scale * (F.lam + jnp.sum(F.a * sech2 * jnp.sum(F.w**2, axis=1)) / K)
+@_trace.register
+def _(F: Quadratic, p):
+    checks.check_same_classes("F", F.A.shape[0], len(p))
+    return jnp.trace(F.A)
 
 
-@mean_curvature.register
-def _(F: Combination, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
-    first, *others = [c * mean_curvature(part, K, key=key) for c, part in parts(F)]
+@_trace.register
+def _(F: Hyperbolic, p):
+    """s[λK + Σ_r a_r sech²(v_r)‖w_r‖²], without a K×K matrix."""
+    checks.check_same_classes("F", F.w.shape[1], len(p))
+    sech2 = 1 - jnp.tanh((jnp.dot(F.w, p.astype(F.w.dtype)) - F.b) / F.rho) ** 2
+    return F.scale * (F.lam * len(p) + jnp.sum(F.a * sech2 * jnp.sum(F.w**2, axis=1)))
+
+
+@_trace.register
+def _(F: Combination, p):
+    first, *others = [c * _trace(part, p) for c, part in parts(F)]
     return sum(others, first)
 
 
@@ -107,6 +110,15 @@ def matching_curvature(F: Generator, K: int) -> Float[Array, ""]:
     ends = jnp.mean(jax.lax.map(lambda y: curvature(simplex.vertex(y, K)), some))
     lower = jnp.clip(ends, 0.1 * centre, centre)
     return jnp.where(jnp.isnan(ends), centre, lower)
+
+
+def measure_curvature(F: Generator, K: int, *, key: PRNGKeyArray | None = None) -> float:
+    """`matching_curvature`, or with a key `mean_curvature`, as a number: also while tracing."""
+    with jax.ensure_compile_time_eval(), jax.enable_x64(False):  # the same one in either precision
+        if key is None:
+            return float(jax.jit(lambda: matching_curvature(F, K))())
+        # the key is an argument, to compile one small program and not one per operation
+        return float(jax.jit(lambda key: mean_curvature(F, K, key=key))(key))
 
 
 def match_curvature(

@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom.diagnosis.curvature import matching_curvature
-from pgeom.diagnosis.search import IMMUTABLE, Verdict, glance_at_convexity
-from pgeom.diagnosis.table import explain_convexity
+from pgeom.diagnosis import explain_convexity
+from pgeom.diagnosis.curvature import measure_curvature
+from pgeom.diagnosis.search import IMMUTABLE, Findings, find
 from pgeom.functions import call, out_of_range, scalar_function, trace
 from pgeom.generators import rescale
 from pgeom.losses.catalogue import LOSSES, MEAN_CURVATURE, SYNONYMS
@@ -138,9 +138,7 @@ def matching_factor(
     Of its mean over the simplex an estimate would do for smooth generators only: that of −Σ√p or
     of a Rényi entropy is infinite.
     """
-    # a constant also while tracing, and the same one in either precision
-    with jax.ensure_compile_time_eval(), jax.enable_x64(False):
-        curvature = float(jax.jit(lambda: matching_curvature(F, K))())
+    curvature = measure_curvature(F, K)
     if not 0 < curvature < math.inf:
         raise ValueError(
             f"{name} must have a positive, finite curvature at uniform probabilities to be matched "
@@ -165,24 +163,24 @@ def require_generator(F: Callable, K: int, name: str) -> None:
         ) from error
 
 
-def require_convex(F: Generator, K: int, name: str) -> Verdict:
+def require_convex(F: Generator, K: int, name: str) -> Findings:
     """Whether F is convex on K classes, or a ValueError with the pair that refutes it.
 
     Everything else about F can wait until it is asked for, by `diagnose` or `proofs_numeric`.
     """
     require_generator(F, K, name)
     try:
-        finite_at_vertices, verdict = glance_at_convexity(F, K)
+        findings = find(F, K, thorough=False)
     except ValueError as error:  # F is one function in float32 and another in float64
         raise ValueError(f"{name}: {error}") from error
-    if not finite_at_vertices:
+    if not findings.finite_at_vertices:
         raise ValueError(
             f"{name} must be finite at the vertices of the simplex (K={K}); write 0·log 0 as "
             "jax.scipy.special.xlogy(p, p)"
         )
-    if verdict.convex is False:
-        raise ValueError(f"{name}: {explain_convexity(verdict)}")
-    return verdict
+    if findings.convex is False:
+        raise ValueError(f"{name}: {explain_convexity(findings)}")
+    return findings
 
 
 def require_loss(loss: Callable, K: int, name: str) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from pgeom import generators
-from pgeom.diagnosis.curvature import match_curvature
-from pgeom.generators import Hyperbolic, Quadratic, SquaredNorm, hyperbolic
+from pgeom.diagnosis.curvature import measure_curvature
+from pgeom.generators import Hyperbolic, Quadratic, SquaredNorm, hyperbolic, rescale
 from pgeom.losses.catalogue import CAPM, HPG, MEAN_CURVATURE
 from pgeom.paper import objectives
 from pgeom.paper.class_structure import capm_matrix
@@ -86,7 +86,6 @@ def matched(make: Callable, K: int, target: float) -> Any:
       target: for `curvature.mean_curvature`.
     """
     with jax.ensure_compile_time_eval(), jax.enable_x64(False):  # the same one in either precision
-        # jitted, and the key an argument, to compile one small program and not one per operation
-        match = jax.jit(lambda F, key: match_curvature(F, K, target=target, key=key))
-        F = match(make(), jax.random.key(GEOMETRY_SEED))
+        F, key = make(), jax.random.key(GEOMETRY_SEED)
+        F = rescale(F, target / measure_curvature(F, K, key=key))
         return jax.tree.map(np.asarray, F)  # an array of JAX would remember the mesh it met first

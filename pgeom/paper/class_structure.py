@@ -2,12 +2,16 @@
 
 Everything is a pure function of arrays, so a batch of partitions is a vmap.
 
->>> import jax.numpy as jnp
+>>> from typing import Any
+
+import jax.numpy as jnp
 >>> x = jnp.array([[0.0], [2.0], [4.0]])
 >>> class_stats(x, jnp.array([0, 0, 1]), 2)
 ClassStats(counts=Array([2., 1.], dtype=float32), centroids=Array([[1.],
        [4.]], dtype=float32))
 """
+
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,28 +22,34 @@ from pgeom import checks
 from pgeom.types import AnyArray, ClassStats, Numbers
 
 
-def class_stats(features: Numbers, labels: Numbers, K: int) -> ClassStats:
+def class_stats(
+    features: Numbers, labels: Numbers, K: int, *, weights: Numbers | None = None
+) -> ClassStats:
     """Counts and centroids of the observed labels; NumPy arrays if the features are one.
 
     Args:
       features: `[n, d]`, standardised.
       labels: `[n]`, observed integers.
       K: the number of classes.
+      weights: `[n]`, how much each example counts; one by default.
     """
     checks.check_num_classes(K)
-    if isinstance(features, np.ndarray) and np.issubdtype(features.dtype, np.floating):
-        x, y, xp = features, np.asarray(labels), np  # on the host, where nothing is compiled
-    else:
-        x, y, xp = checks.real(features), jnp.asarray(labels), jnp
+    host = isinstance(features, np.ndarray) and np.issubdtype(features.dtype, np.floating)
+    xp = np if host else jnp  # on the host, nothing is compiled
+    x: Any = features if host else checks.real(features)
+    y = xp.asarray(labels)
     if x.ndim != 2 or y.shape != x.shape[:1]:
         raise ValueError(
             f"features and labels must have shapes [n, d] and [n], got {x.shape} and {y.shape}"
         )
     checks.integer_labels(y, (len(y), K), "one-hot rows")
-    members = xp.eye(K, dtype=x.dtype)[y]
+    weights = xp.ones(len(y)) if weights is None else xp.asarray(weights)
+    members = xp.eye(K)[y] * weights[:, None]
     counts = members.sum(axis=0)
     checks.check_positive("the count of each class in labels", counts)
-    return ClassStats(counts, xp.dot(members.T, x) / counts[:, None])
+    # on the host no matrix product, of which the threads alone may cost more than the training
+    centroids = xp.einsum("nk,nd->kd", members, x) / counts[:, None]
+    return ClassStats(counts.astype(x.dtype), centroids.astype(x.dtype))
 
 
 def centroid_graph(centroids: Float[AnyArray, "K d"]) -> Float[Array, "K K"]:
@@ -64,7 +74,7 @@ def laplacian(weights: Numbers) -> Num[Array, "K K"]:
         raise ValueError(f"graph weights must have shape [K, K], got {weights.shape}")
     checks.check_nonnegative("graph weights", weights)
     if (known := checks.concrete(weights)) is not None:
-        symmetric = np.abs(known - known.T) <= 1e-6 * np.abs(known).max()
+        symmetric = np.allclose(known, known.T, rtol=0, atol=1e-6 * np.max(known))
         checks.require(symmetric, "graph weights", "symmetric", weights)
     return jnp.diag(jnp.sum(weights, axis=1)) - weights
 

@@ -17,18 +17,18 @@ True
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array
 
 from pgeom import simplex
 from pgeom.diagnosis.curvature import Envelope
 from pgeom.paper import margin
 from pgeom.scores import bregman_divergence
-from pgeom.types import Generator
+from pgeom.types import Generator, Point
 
 STEPS = 3000
 SETTLED = 1e-14  # the descent ends when no start moves more than this in a step
@@ -46,18 +46,18 @@ class Minimum(NamedTuple):
     """The lowest of the points reached by descents from several starts.
 
     Attributes:
-      point: the minimiser.
+      point: the minimiser, `[K]`.
       value: D_F(η, point) + β ρ(point).
       residual: the distance that the last step moved this point.
-      ends: the points reached from each start.
-      values: the objective there.
+      ends: the points reached from each start, `[n, K]`.
+      values: the objective there, `[n]`.
     """
 
-    point: Float[Array, " K"]
-    value: Float[Array, ""]
-    residual: Float[Array, ""]
-    ends: Float[Array, "n K"]
-    values: Float[Array, " n"]
+    point: Array
+    value: Array
+    residual: Array
+    ends: Array
+    values: Array
 
 
 class DisplacementBounds(NamedTuple):
@@ -66,49 +66,45 @@ class DisplacementBounds(NamedTuple):
     `unique` certifies that the objective has only one stationary point.
     """
 
-    square_root: Float[Array, ""]
-    linear: Float[Array, ""]
-    cone: Float[Array, ""]
-    lower: Float[Array, ""]
-    unique: Bool[Array, ""]
+    square_root: Array
+    linear: Array
+    cone: Array
+    lower: Array
+    unique: Array
 
 
-def expected_penalty(
-    p: Float[Array, " K"], eta: Float[Array, " K"], penalty: Penalty
-) -> Float[Array, ""]:
+def expected_penalty(p: Point, eta: Point, penalty: Penalty) -> Array:
     """ρ(p) = E_{Y∼η} r(p, Y), convex in p."""
-    K = p.shape[-1]
-    values = margin.penalty(jnp.broadcast_to(p, (K, K)), jnp.arange(K), **penalty._asdict())
-    return jnp.dot(eta, values)
+    return margin.expected_penalty(p, eta, **penalty._asdict())
 
 
 def penalised_regret(
     F: Generator,
-    p: Float[Array, " K"],
-    eta: Float[Array, " K"],
+    p: Point,
+    eta: Point,
     penalty: Penalty,
     *,
     beta: ArrayLike,
-) -> Float[Array, ""]:
+) -> Array:
     """D_F(η, p) + β ρ(p), the conditional risk of APMS minus that of its core at η."""
     return bregman_divergence(F)(eta, p) + beta * expected_penalty(p, eta, penalty)
 
 
 def safe_step(
     envelope: Envelope, lipschitz: ArrayLike, penalty: Penalty, *, beta: ArrayLike
-) -> Float[ArrayLike, ""]:
+) -> ArrayLike:
     """1/(M + √2 L_H + β(1/(2ν) + 1/(2τ))): one over a bound on the objective's curvature."""
     return 1 / (envelope.M + math.sqrt(2) * lipschitz + beta * _penalty_curvature(penalty))
 
 
 def minimise(
     F: Generator,
-    eta: Float[Array, " K"],
+    eta: Point,
     penalty: Penalty,
     *,
     beta: ArrayLike,
     step: ArrayLike,
-    starts: Float[Array, "n K"],
+    starts: Array,
 ) -> Minimum:
     """Minimise D_F(η, p) + β ρ(p) over the simplex by accelerated projected descent.
 
@@ -120,7 +116,7 @@ def minimise(
       penalty: its parameters.
       beta: β ≥ 0.
       step: see `safe_step`.
-      starts: initial points.
+      starts: initial points, `[n, K]`.
     """
 
     def slope(p):
@@ -137,7 +133,7 @@ def minimise(
 def displacement_bounds(
     envelope: Envelope,
     lipschitz: ArrayLike,
-    eta: Float[Array, " K"],
+    eta: Point,
     penalty: Penalty,
     *,
     beta: ArrayLike,
@@ -170,18 +166,17 @@ def displacement_bounds(
     )
 
 
-def project_cone(z: Float[Array, " K"], eta: Float[Array, " K"]) -> Float[Array, " K"]:
+def project_cone(z: Point, eta: Point) -> Point:
     """The nearest feasible direction to z: projection on {x : Σx = 0, x_k ≥ 0 where η_k = 0}.
 
     It is z − θ, clipped at 0 where η_k = 0; θ is the largest mean of z over the support of η and
     any subset of the other classes, because the sum that must vanish is a maximum of linear
     functions.
     """
-    at_zero = eta <= 0
+    at_zero, (K,) = eta <= 0, z.shape
     others = jnp.sort(jnp.where(at_zero, z, -jnp.inf), descending=True)
-    taken = jnp.arange(1, z.shape[-1] + 1, dtype=z.dtype)
-    free, count = jnp.sum(jnp.where(at_zero, 0.0, z)), jnp.sum(~at_zero).astype(z.dtype)
-    theta = jnp.maximum(free / count, jnp.max((free + jnp.cumsum(others)) / (count + taken)))
+    sums = jnp.cumsum(jnp.append(jnp.sum(jnp.where(at_zero, 0.0, z)), others))
+    theta = jnp.max(sums / (jnp.sum(~at_zero) + jnp.arange(K + 1)).astype(z.dtype))
     return jnp.where(at_zero, jnp.maximum(z - theta, 0.0), z - theta)
 
 
@@ -195,7 +190,7 @@ class _State(NamedTuple):
     ahead: Array
     momentum: Array
     moved: Array
-    step: Array
+    steps: Any
 
 
 def _descend(slopes, starts: Array, length: ArrayLike) -> tuple[Array, Array]:
@@ -209,18 +204,11 @@ def _descend(slopes, starts: Array, length: ArrayLike) -> tuple[Array, Array]:
         following = (1 + jnp.sqrt(1 + 4 * momentum**2)) / 2
         ahead = points + ((momentum - 1) / following)[:, None] * travel
         moved = jnp.max(jnp.abs(points - state.ahead), axis=1)
-        return _State(points, ahead, following, moved, state.step + 1)
+        return _State(points, ahead, following, moved, state.steps + 1)
 
     def unsettled(state: _State):
-        return (state.step < STEPS) & jnp.any(state.moved > SETTLED)
+        return (state.steps < STEPS) & jnp.any(state.moved > SETTLED)
 
-    count, infinite = starts.shape[0], jnp.asarray(jnp.inf, starts.dtype)
-    first = _State(
-        starts,
-        starts,
-        jnp.ones(count, starts.dtype),
-        jnp.broadcast_to(infinite, (count,)),
-        jnp.zeros((), jnp.int32),
-    )
-    last = jax.lax.while_loop(unsettled, descend, first)
+    ones = jnp.ones(len(starts), starts.dtype)
+    last = jax.lax.while_loop(unsettled, descend, _State(starts, starts, ones, ones, 0))
     return last.points, last.moved

@@ -66,7 +66,6 @@ def penalty(
     Returns:
       `[...]`.
     """
-    _check_penalty(tau, nu)
     return _margin_penalty(smooth_margin(p, y, tau=tau), kappa, nu)
 
 
@@ -74,7 +73,7 @@ def expected_penalty(
     p: Vectors, eta: Vectors, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike
 ) -> Float[Array, "*batch"]:
     """E_{Y∼η} r(p, Y), convex in p."""
-    _check_penalty(tau, nu)
+    checks.check_positive("tau", tau)
 
     def pair(p, eta):
         margins = p - tau * _log_sums_of_others(p / tau)
@@ -87,7 +86,6 @@ def penalty_range(
     K: int, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """The exact (lowest, highest = C_r) penalty over the simplex, Eq. (penalty-bound)."""
-    _check_penalty(tau, nu)
     low, high = margin_range(K, tau=tau)
     return _margin_penalty(high, kappa, nu), _margin_penalty(low, kappa, nu)
 
@@ -108,11 +106,6 @@ def anneal(
     return left**power * beta0
 
 
-def _check_penalty(tau, nu):
-    checks.check_positive("tau", tau)
-    checks.check_positive("nu", nu)
-
-
 def _log_sums_of_others(x):
     """log Σ_{j≠y} exp(x_j) for every y, `[K]`.
 
@@ -127,6 +120,7 @@ def _log_sums_of_others(x):
 
 
 def _margin_penalty(m, kappa, nu):
+    checks.check_positive("nu", nu)
     return nu * jax.nn.softplus((kappa - m) / nu)
 
 

@@ -26,6 +26,7 @@ from jaxtyping import Float, Int
 
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
+from pgeom.paper.class_structure import class_stats
 from pgeom.training.program import CellArrays
 from pgeom.training.settings import NEVER, Rule, Training
 from pgeom.training.trainer import (
@@ -36,7 +37,6 @@ from pgeom.training.trainer import (
     static_settings,
     train,
 )
-from pgeom.types import ClassStats
 
 SMALLEST = 16  # examples that anything smaller is filled up to
 
@@ -81,7 +81,9 @@ def fit(
     filled = fill(data, n + -n % training.batch_size)
     judged = fill(validation, round_up(len(validation.labels)))
     features = np.concatenate([filled.features, judged.features]).astype(np.float32)
-    arrays = _arrays(filled, judged, class_stats(data, model.classes), training)
+    inputs = data.features.astype(np.float32)
+    stats = class_stats(inputs, data.labels, model.classes, weights=data.weights)
+    arrays = _arrays(filled, judged, stats, training)
     cells = [_cell(arrays, model, n, seed) for seed in seeds]
     placing = {"cells_per_device": len(cells), "batched": jax.default_backend() != "cpu"}
     programs = compile_programs(
@@ -108,19 +110,6 @@ def fill(data: Examples, size: int) -> Examples:
     own = np.arange(size) < len(data.labels)
     rows = np.where(own, np.arange(size), 0)
     return Examples(data.features[rows], data.labels[rows], data.weights[rows] * own)
-
-
-def class_stats(data: Examples, K: int) -> ClassStats:
-    """Counts and centroids of the classes, by weight; every class is present.
-
-    By sums of sorted rows: of a matrix product, the threads alone may cost more than the training.
-    """
-    order = np.argsort(data.labels, kind="stable")
-    starts = np.searchsorted(data.labels[order], np.arange(K))
-    counts = np.bincount(data.labels, data.weights, minlength=K)
-    weighted = data.features[order] * data.weights[order, None]
-    centroids = np.add.reduceat(weighted, starts, axis=0) / counts[:, None]
-    return ClassStats(counts.astype(np.float32), centroids.astype(np.float32))
 
 
 def _arrays(data, validation, stats, training):

@@ -11,7 +11,7 @@ import pytest
 
 import pgeom
 from pgeom.diagnosis import search
-from pgeom.diagnosis.envelopes import known_envelope
+from pgeom.diagnosis.formulas import known_formulas
 from pgeom.generators import Quadratic, hyperbolic
 
 G = pgeom.generators
@@ -126,13 +126,13 @@ def test_the_verdict_is_the_truth(diagnosed):
     assert actual.finite_inside
 
 
-def test_a_glance_sees_the_convexity_that_the_whole_search_sees(diagnosed):
+def test_a_short_search_sees_the_convexity_that_the_whole_one_sees(diagnosed):
     """Of these functions; but it may miss a dent, and see no kinks."""
     _, F, truth, actual = diagnosed
-    at_vertices, verdict = search.glance_at_convexity(lambda p: F(p), 3)
-    assert at_vertices == actual.finite_at_vertices
-    assert (verdict.convex, verdict.strictly_convex) == (truth.convex, truth.strictly)
-    assert (verdict.witness is None) == (actual.witness is None)
+    short = search.find(lambda p: F(p), 3, thorough=False)
+    assert short.finite_at_vertices == actual.finite_at_vertices
+    assert (short.convex, short.strictly_convex) == (truth.convex, truth.strictly)
+    assert (short.witness is None) == (actual.witness is None)
 
 
 def test_a_witness_can_be_checked_by_hand(diagnosed):
@@ -232,7 +232,8 @@ def test_dents_are_found(K, width, least):
 
 def test_one_search_serves_every_view(monkeypatch):
     searches = []
-    monkeypatch.setattr(search, "survey", lambda *a, **k: searches.append(a) or surveyed(*a, **k))
+    surveyed = search._survey
+    monkeypatch.setattr(search, "_survey", lambda *a: searches.append(a) or surveyed(*a))
     F = lambda p: jnp.sum(p**2) + p[0] ** 4  # noqa: E731
     for view in (
         pgeom.diagnose,
@@ -245,9 +246,6 @@ def test_one_search_serves_every_view(monkeypatch):
     assert len(searches) == 1
     pgeom.check_generator(F, 4)
     assert len(searches) == 2
-
-
-surveyed = search.survey
 
 
 @pytest.mark.parametrize("K", [40, 300])
@@ -269,7 +267,7 @@ def test_sums_of_structured_generators_are_known_without_a_search():
     ridges = hyperbolic(lam=0.5, a=0.3, rho=0.2, w=w, b=0.1)
     F = 2 * G.quadratic(jnp.diag(jnp.array([1.0, 2.0, 3.0]))) + ridges + G.squared_norm
     parts = [
-        known_envelope(part, 3)
+        known_formulas(part, 3).envelope
         for part in (G.quadratic(2 * jnp.diag(jnp.arange(1.0, 4.0))), ridges)
     ]
     actual = pgeom.diagnose(F, 3)

@@ -13,14 +13,14 @@ from pgeom.diagnosis.search import find
 
 @pytest.mark.parametrize(("epsilon", "strictly_convex"), [(3.5e-12, True), (2e-12, None)])
 def test_strict_convexity_is_affirmed_above_the_rounding_of_the_terms(epsilon, strictly_convex):
-    verdict = find(lambda p: 1 + epsilon * jnp.sum(p**2), 3).verdict
-    assert verdict.precision == 2**-52
-    assert verdict.convex is True and verdict.strictly_convex is strictly_convex
+    findings = find(lambda p: 1 + epsilon * jnp.sum(p**2), 3)
+    assert findings.precision == 2**-52
+    assert findings.convex is True and findings.strictly_convex is strictly_convex
     if strictly_convex is None:
         # the pair that could not be decided, with a bound on its rounding
-        assert 0 <= verdict.witness.divergence < verdict.rounding < 1.2e-14
+        assert 0 <= findings.witness.divergence < findings.rounding < 1.2e-14
 
 
 def test_a_concavity_below_rounding_is_not_called_convex():
-    verdict = find(lambda p: 1 - 1e-12 * jnp.sum(p**2), 3).verdict
-    assert verdict.convex is None and verdict.strictly_convex is None
+    findings = find(lambda p: 1 - 1e-12 * jnp.sum(p**2), 3)
+    assert findings.convex is None and findings.strictly_convex is None

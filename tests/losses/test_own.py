@@ -169,7 +169,7 @@ def test_only_convexity_is_looked_at_before_training(monkeypatch):
     def not_yet(*_, **__):
         raise AssertionError("nobody asked for it")
 
-    for name in ("survey", "_kinks", "_envelope"):
+    for name in ("scan", "spacing", "_climb_curvature"):
         monkeypatch.setattr(search, name, not_yet)
     assert make_loss(lambda p: jnp.sum(p**4), 10).name == "<lambda>"
     with pytest.raises(ValueError, match="F is not convex"):

@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.diagnosis import GeneratorReport
+from pgeom.diagnosis import GeneratorReport, explain_convexity
 from pgeom.diagnosis.search import Witness
-from pgeom.diagnosis.table import explain_convexity
 from proofs_numeric import failures, numerics, user_float32
 from proofs_numeric.check import upper_bound
 

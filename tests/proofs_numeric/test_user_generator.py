@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.diagnosis.envelopes import Envelope
+from pgeom.diagnosis.formulas import Envelope
 from proofs_numeric import user_generator
 
 W = np.random.default_rng(0).normal(size=(5, 3))

@@ -10,6 +10,7 @@ import pytest
 
 from pgeom.losses import catalogue
 from pgeom.models.model import Linear
+from pgeom.paper.class_structure import class_stats
 from pgeom.sklearn import merge_equal
 from pgeom.training import fit as fitting
 from pgeom.training.fit import Examples, fit
@@ -117,7 +118,7 @@ def test_class_statistics_are_by_weight(K):
     labels, weights = np.arange(12) % K, rng.integers(1, 4, 12)
     features = rng.normal(size=(12, 2))
     repeated = np.repeat(np.arange(12), weights)
-    stats = fitting.class_stats(Examples(features, labels, weights.astype(float)), K)
+    stats = class_stats(features.astype(np.float32), labels, K, weights=weights)
     for c in range(K):
         members = repeated[labels[repeated] == c]
         assert stats.counts[c] == len(members)

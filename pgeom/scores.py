@@ -283,9 +283,10 @@ def _vertex_values(F: Generator, K: int, dtype: DTypeLike) -> Array:
 
     def vertex_value(label):
         e_y, function = simplex.vertex(label, K, dtype), scalar_function(F)
-        value = function(simplex.interior(e_y))  # for 0·log 0 as close as numbers come
-        value = jnp.where(jnp.isnan(function(e_y)), value, function(e_y))
-        return jnp.where(jnp.isnan(value), values_at(function, e_y[None])[0], value)
+        # for 0·log 0 as close as numbers come, and where 1 − p must not be 0 either, next to that
+        value, near, inside = map(function, (e_y, simplex.interior(e_y), _inside(e_y)))
+        near = jnp.where(jnp.isnan(near), inside, near)
+        return jnp.where(jnp.isnan(value), near, value)
 
     return jax.lax.map(vertex_value, jnp.arange(K), batch_size=min(K, 64))
 

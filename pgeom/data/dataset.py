@@ -54,7 +54,7 @@ def fit_moments(features: Float[np.ndarray, "n d"]) -> Moments:
     from sklearn.preprocessing import StandardScaler
 
     empty = np.isnan(features).all(axis=0)
-    scaler = StandardScaler().fit(np.where(empty, 0, features) if empty.any() else features)
+    scaler = StandardScaler().fit(np.where(empty, 0, features))
     mean, scale = np.asarray(scaler.mean_, np.float64), np.asarray(scaler.scale_)
     scale = np.where(scale < SMALLEST_SCALE, 1.0, scale)
     return Moments(mean, np.where(empty, np.inf, scale))

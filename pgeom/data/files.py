@@ -1,4 +1,4 @@
-"""A dataset from a user's file: a table with a target column, or arrays X and y.
+"""A dataset from a user's file or folder: a table with a target column, arrays X and y, or images.
 
 >>> encode_labels(pd.Series(["b", "a", "b"]))
 (array([1, 0, 1], dtype=int32), ('a', 'b'))
@@ -21,6 +21,7 @@ from jaxtyping import Float64, Int32
 from pandas.api import types
 
 from pgeom.data.dataset import LARGEST_FEATURE, Dataset, from_arrays, safe_name
+from pgeom.data.images import read_images
 from pgeom.messages import count, nearest
 
 SEPARATORS = (",", ";", "\t")
@@ -36,10 +37,11 @@ SHOWN = 8  # names in a message, or one more
 
 
 def read_dataset(path: Path, *, target: str | None = None, impute: bool = False) -> Dataset:
-    """The dataset in a file, named like it.
+    """The dataset in a file or folder, named like it.
 
     Args:
-      path: of an `.npz` or `.parquet` file; any other is read like a `.csv` file.
+      path: of an `.npz` or `.parquet` file, or of a folder of IDX files; any other file is read as
+        a `.csv` file is.
       target: the column of the labels, of a table.
       impute: whether values may be missing.
 
@@ -50,17 +52,24 @@ def read_dataset(path: Path, *, target: str | None = None, impute: bool = False)
         near = nearest(path.name, [file.name for file in path.parent.glob(f"*{path.suffix}")])
         hint = "" if near is None else f"; did you mean {str(path.with_name(near))!r}?"
         raise ValueError(f"there is no file {str(path)!r}{hint}")
+    suffix = path.suffix.lower()
+    is_folder = os.path.isdir(path) and suffix != ".parquet"  # a table may be in several files
+    if target is not None and (is_folder or suffix == ".npz"):
+        raise ValueError(f"target= is for tables, got {str(path)!r}")
     try:
-        if path.suffix.lower() == ".npz":
-            (features, y), notes = _read_arrays(path, target), []
+        notes = []
+        if is_folder:
+            features, y = read_images(path)
+        elif suffix == ".npz":
+            features, y = _read_arrays(path)
         else:
             columns, y, notes = _read_table(path, target)
             features, done = encode_features(columns, impute=impute)
             notes = [*notes, *done]
-        labels, classes = encode_labels(y)
+        labels, classes = encode_labels(pd.Series(y))
         notes.append(f"the classes are, in this order, {listed(classes)}")
         return from_arrays(
-            safe_name(path.stem),
+            safe_name(path.absolute().stem),
             features.reshape(len(features), -1),
             labels,
             classes=classes,
@@ -73,10 +82,8 @@ def read_dataset(path: Path, *, target: str | None = None, impute: bool = False)
         raise ValueError(f"{path.name}: {' '.join(str(error).split())}") from error
 
 
-def _read_arrays(path, target):
+def _read_arrays(path):
     """X, in the precision that holds it, and y of an .npz file."""
-    if target is not None:
-        raise ValueError("target= is for tables; the labels of an .npz file are its array y")
     if not zipfile.is_zipfile(path):
         raise ValueError("is no .npz file: write one by numpy.savez(path, X=X, y=y)")
     with np.load(path, allow_pickle=False) as arrays:
@@ -92,7 +99,7 @@ def _read_arrays(path, target):
     if y.shape != X.shape[:1]:
         raise ValueError(f"y must have shape [{len(X)}] like X, got {y.shape}")
     X = X.astype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
-    return X, pd.Series(y.astype(str) if y.dtype.kind == "S" else y)
+    return X, y.astype(str) if y.dtype.kind == "S" else y
 
 
 def _read_table(path, target):

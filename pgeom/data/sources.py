@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from pgeom.data.dataset import REGIMES, Dataset, from_arrays
-from pgeom.data.images import fashion_mnist, mnist1d, read_folder
+from pgeom.data.images import fashion_mnist, mnist1d
 from pgeom.data.mixtures import FORM, is_mixture, mixture_dataset
 from pgeom.data.splits import require_enough
 from pgeom.messages import known_name
@@ -42,20 +42,15 @@ def load(name: str, *, target: str | None = None, impute: bool = False) -> Datas
       ValueError: in one line, if there is no such dataset.
     """
     require_known(name)
-    path = Path(name)
-    is_table = is_path(name) and not (os.path.isdir(path) and path.suffix != ".parquet")
-    if not is_table and (target is not None or impute):
-        raise ValueError(f"target= and impute=True are for tables, got {name!r}")
-    if not is_path(name):
-        return mixture_dataset(name) if is_mixture(name) else _made(BUILT_IN[name])
-    if is_table:
+    if is_path(name):
         from pgeom.data.files import read_dataset  # not above: pandas takes a second
 
-        dataset = read_dataset(path, target=target, impute=impute)
-    else:
-        dataset = read_folder(path.absolute())
-    require_enough(dataset)
-    return dataset
+        dataset = read_dataset(Path(name), target=target, impute=impute)
+        require_enough(dataset)
+        return dataset
+    if target is not None or impute:
+        raise ValueError(f"target= and impute=True are for tables, got {name!r}")
+    return mixture_dataset(name) if is_mixture(name) else _made(BUILT_IN[name])
 
 
 def require_known(name: str) -> None:

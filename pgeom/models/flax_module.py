@@ -131,10 +131,9 @@ def wrap_module(
         model = FlaxModel(given, input_shape, classes)
         reason = _refusal(model)
     except Exception as error:  # whatever a user's module may raise
-        shape = ", ".join(map(str, ("n", *input_shape)))
         raise ValueError(
-            f"model {name} raised {describe_error(error)}; it is called as module(x[{shape}], "
-            f"train) and must return logits [n, {classes}]"
+            f"model {name} raised {describe_error(error)}; it is called as module(x, train) and "
+            f"must return logits [n, {classes}]"
         ) from error
     if reason is not None:
         raise ValueError(f"model {name} {reason}")

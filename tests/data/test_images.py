@@ -80,7 +80,7 @@ def test_a_folder_without_its_files_is_one_line(tmp_path):
     ) as error:
         sources.load(str(tmp_path))
     assert "\n" not in str(error.value)
-    with pytest.raises(ValueError, match="target= and impute=True are for tables"):
+    with pytest.raises(ValueError, match="target= is for tables"):
         sources.load(str(tmp_path), target="y")
 
 

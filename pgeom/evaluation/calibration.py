@@ -199,6 +199,9 @@ def isotonic(
     return jnp.zeros_like(f).at[order].set(block_means(begins))
 
 
+PerExample = Float[Array, "*runs n"]
+
+
 class ReliabilityCurve(NamedTuple):
     """How often the top class is right, as a nondecreasing function of its probability.
 
@@ -209,10 +212,10 @@ class ReliabilityCurve(NamedTuple):
       high: its upper end.
     """
 
-    confidence: Float[Array, "*runs n"]
-    recalibrated: Float[Array, "*runs n"]
-    low: Float[Array, "*runs n"] | None = None
-    high: Float[Array, "*runs n"] | None = None
+    confidence: PerExample
+    recalibrated: PerExample
+    low: PerExample | None = None
+    high: PerExample | None = None
 
 
 def reliability_curve(
@@ -252,13 +255,11 @@ def reliability_curve(
     confidence, right = (jnp.take_along_axis(x, order, axis=-1) for x in (confidence, right))
     curve = (confidence, isotonic(confidence, right, jnp.ones_like(right)))
     if resamples:
-        curve += consistency_band(confidence, resamples=resamples, level=level, seed=seed)
+        curve += _consistency_band(confidence, resamples, level, seed)
     return ReliabilityCurve(*(values.astype(aligned.dtype) for values in curve))
 
 
-def consistency_band(
-    forecast: Float[Array, "*runs n"], *, resamples: int, level: float, seed: int
-) -> tuple[Float[Array, "*runs n"], Float[Array, "*runs n"]]:
+def _consistency_band(forecast, resamples, level, seed):
     """Quantiles of the isotonic regression of outcomes that are drawn from their forecasts."""
     n, dtype = forecast.shape[-1], forecast.dtype
     uniform = jax.random.uniform(jax.random.key(seed), (resamples, n), dtype)

@@ -24,7 +24,8 @@ from jaxtyping import Float, Shaped
 
 from pgeom.types import Numbers
 
-# SciPy takes a second to import, and pgeom must not: what needs it imports it when it is called.
+# SciPy comes with JAX, but takes a second to import, and pgeom must not: what needs it imports it
+# when it is called.
 
 LEVEL = 0.05
 BETTER, WORSE, EQUIVALENT, UNDETERMINED = "better", "worse", "equivalent", "undetermined"
@@ -104,8 +105,8 @@ def _doubled_midranks(magnitudes, rounding):
     """Twice the midrank of each magnitude, an integer; a chain of near-equal ones is one tie."""
     order = np.argsort(magnitudes, kind="stable")
     gaps = np.diff(magnitudes[order], prepend=-np.inf)
-    apart = gaps > rounding[order] + np.roll(rounding[order], 1)
-    tie = np.cumsum(apart) - 1
+    separate = gaps > rounding[order] + np.roll(rounding[order], 1)
+    tie = np.cumsum(separate) - 1
     sizes = np.bincount(tie)
     doubled = np.empty(len(order), np.int64)
     doubled[order] = (2 * np.cumsum(sizes) - sizes + 1)[tie]
@@ -149,17 +150,17 @@ def holm(p_values: Numbers) -> Float[np.ndarray, " m"]:
 
 
 def mean_interval(
-    samples: Float[np.ndarray, "samples n"],
+    differences: Differences,
     *,
     level: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = SEED,
-) -> tuple[Float[np.ndarray, " samples"], Float[np.ndarray, " samples"]]:
+) -> tuple[PerLoss, PerLoss]:
     """Bias-corrected and accelerated bootstrap intervals of means (BCa; Efron, 1987).
 
     The ends are the quantiles Φ(z₀ + (z₀ + z)/(1 − a(z₀ + z))) of the resampled means with
     z = ±z_{α/2}, z₀ the median bias, a = Σu³ / (6(Σu²)^{3/2}), u the deviations from the mean.
-    All samples share their resamples, so a thousand comparisons over a hundred seeds are one matrix
+    All rows share their resamples, so a thousand comparisons over a hundred seeds are one matrix
     product.
 
     >>> low, high = mean_interval(np.array([[0.1, 0.4, 0.2, 0.3], [5.0, 5.0, 5.0, 5.0]]))
@@ -167,7 +168,7 @@ def mean_interval(
     ([0.15, 5.0], [0.35, 5.0])
 
     Args:
-      samples: one row per mean, finite, `[samples, n]`.
+      differences: one row per mean, finite, `[losses, n]`.
       level: of confidence.
       resamples: how many.
       seed: of the resamples, which all rows share.
@@ -178,11 +179,11 @@ def mean_interval(
     """
     from scipy.special import ndtr, ndtri
 
-    count, n = samples.shape
+    count, n = differences.shape
     if n < 2:
         return np.full(count, np.nan), np.full(count, np.nan)
-    means = samples.mean(axis=1)
-    deviations = samples - means[:, None]
+    means = differences.mean(axis=1)
+    deviations = differences - means[:, None]
     spread = np.abs(deviations).max(axis=1)
     varies = spread > SAME * np.abs(means)
     deviations[~varies] = 0.0
@@ -200,8 +201,8 @@ def mean_interval(
 
 
 @lru_cache(maxsize=4)
-def _shares(n: int, resamples: int, seed: int) -> Float[np.ndarray, "n resamples"]:
-    """The share that each value has in each resample."""
+def _shares(n, resamples, seed):
+    """The share that each of n values has in each resample, `[n, resamples]`."""
     drawn = np.random.default_rng(seed).integers(0, n, (resamples, n))
     places = drawn + n * np.arange(resamples)[:, None]
     counts = np.bincount(places.ravel(), minlength=resamples * n)

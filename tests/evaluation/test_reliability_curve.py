@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
 
-from pgeom.evaluation.calibration import consistency_band, isotonic, reliability_curve
+from pgeom.evaluation.calibration import _consistency_band, isotonic, reliability_curve
 
 
 def draw(seed, n=90, K=3):
@@ -37,7 +37,7 @@ def test_bands_hold_the_curves_of_a_known_posterior_in_95_of_100_draws():
     """2,000 draws of labels from forecasts that are the posterior: the truth is the diagonal."""
     rng = np.random.default_rng(0)
     eta = np.sort(rng.beta(2, 2, size=120)).astype(np.float32)
-    low, high = consistency_band(jnp.asarray(eta), resamples=2000, level=0.95, seed=5)
+    low, high = _consistency_band(jnp.asarray(eta), 2000, 0.95, 5)
     outcomes = (rng.uniform(size=(2000, 120)) < eta).astype(np.float32)
     curves = isotonic(jnp.broadcast_to(eta, outcomes.shape), outcomes, np.ones_like(outcomes))
     low, high = np.asarray(low), np.asarray(high)

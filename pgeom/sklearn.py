@@ -127,16 +127,20 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         weights = weights * compute_class_weight(self.class_weight, y=y, **given)[labels]
         data = Examples(self._standardise(features), labels, weights / weights.mean())
         random = check_random_state(self.random_state)
-        train, validation = self._set_aside(data, random)
+        train, validation = data, None
+        if self.early_stopping:
+            share = {"test_size": self.validation_fraction, "random_state": random}
+            parts = train_test_split(*data, stratify=labels, **share)
+            train, validation = Examples(*parts[::2]), Examples(*parts[1::2])
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_seeds).tolist()
         model = make_model(self.model, X.shape[1], self.image_shape, K)
         loss = make_loss(self.loss, K, match=self.match)
         training = self._training(len(train.labels))
         results = fit(model, loss, train, validation, training, seeds)
-        self.parameters_ = np.stack([one.parameters[0] for one in results])
-        self.best_epoch_ = np.array([one.best_epoch[0] for one in results])
-        self.n_iter_ = int(max(one.stopped_epoch[0] for one in results))
-        self.validation_nll_ = np.stack([one.validation_loss[0] for one in results])
+        trained = jax.tree.map(lambda *seeds: np.concatenate(seeds), *results)
+        self.parameters_, self.best_epoch_ = trained.parameters, trained.best_epoch
+        self.n_iter_ = int(trained.stopped_epoch.max())
+        self.validation_nll_ = trained.validation_loss
         if not np.isfinite(self.parameters_).all() or not self.best_epoch_.all():
             raise ValueError(f"training diverged; learning_rate={self.learning_rate} is too large")
         if self.early_stopping and self.best_epoch_.max() == training.epochs:
@@ -189,14 +193,6 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         """Standardised features, of which the far ones are drawn in, smoothly, to within ±3."""
         z = (X - self.mean_) / self.scale_
         return (z / np.hypot(1, z / FAR)).astype(np.float32)
-
-    def _set_aside(self, data, random):
-        """The examples to train on, and those for early stopping."""
-        if not self.early_stopping:
-            return data, None
-        share = {"test_size": self.validation_fraction, "random_state": random}
-        parts = train_test_split(*data, stratify=data.labels, **share)
-        return Examples(*parts[::2]), Examples(*parts[1::2])
 
     def _training(self, examples):
         """The settings for so many training examples."""

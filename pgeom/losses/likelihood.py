@@ -255,7 +255,7 @@ def ldam(
     return checks.lift_examples(example)(logits, labels)
 
 
-def _counts(class_counts: Numbers, logits: Vectors) -> Float[Array, " K"]:
+def _counts(class_counts, logits):
     """The counts, checked to be K positive numbers, in the dtype to compute in."""
     counts, logits = checks.class_counts(class_counts), checks.vectors("logits", logits)
     checks.check_same_classes("class_counts", len(counts), logits.shape[-1])

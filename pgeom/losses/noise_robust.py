@@ -132,7 +132,7 @@ def active_passive(
 
 
 @jax.custom_jvp
-def _fraction(part: Float[Array, ""], rest: Float[Array, ""]) -> Float[Array, ""]:
+def _fraction(part, rest):
     """part/(part + rest) of two nonnegative numbers, of which one may be infinite."""
     return 1 / (1 + rest / part)
 

@@ -94,12 +94,11 @@ def _try(given, K, match):
 
 def _count_arguments(function):
     """How many arguments must be given by position, or None if it is no function of that kind."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
+    if not callable(function):
         return None
-    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in positional and one.default is Parameter.empty for one in parameters)
+    parameters = inspect.signature(function).parameters.values()
+    named = (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+    return sum(one.kind not in named and one.default is Parameter.empty for one in parameters)
 
 
 def generator_loss(

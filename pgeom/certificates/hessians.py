@@ -134,7 +134,7 @@ class HessianBound:
 
     def on_cell(self, cell) -> Bound | None:
         """The matrix on a cell, or None if a part has no bound there."""
-        total, ridges = fmpq_mat(self.K, self.K), []
+        total, ridges, rows = fmpq_mat(self.K, self.K), [], []
         for part in self.parts:
             c = part.chosen[0][0]
             if part.rule == "ridge":
@@ -143,18 +143,20 @@ class HessianBound:
                 if math.isinf(least):
                     return None
                 ridges.append(exactly(least))
-                w = fmpq_mat([part.data.w])
-                total += ridges[-1] * (w.transpose() * w)
+                rows.append(part.data.w)
             elif part.rule == "quadratic":
                 total += 2 * c * part.data
             elif part.rule == "length":
                 total += abs(c) * part.data.factor(1 if c > 0 else -1, cell) * part.data.Q
+        if rows:  # Σ c_r w_r w_rᵀ
+            weighted = [[c * v for v in w] for c, w in zip(ridges, rows, strict=True)]
+            total += fmpq_mat(rows).transpose() * fmpq_mat(weighted)
         scale = max(abs(float(x)) for x in total.entries())
-        rows = total.tolist()
+        L = total.tolist()
         for part in self.parts:
-            if part.rule == "hessian" and not _add_hessian(rows, part, cell):
+            if part.rule == "hessian" and not _add_hessian(L, part, cell):
                 return None
-        return Bound(rows, ridges, scale)
+        return Bound(L, ridges, scale)
 
 
 def _add_hessian(total, part, cell):

@@ -126,19 +126,16 @@ class Ridges:
 
     def _term_below(self, c, x, along, at, lo, hi):
         """A lower bound on c·x″."""
-        places, middle, change = (
-            [lo, hi],
-            (lo + hi) / 2,
-            6 * fmpq(c) * at(lo, hi)(x)[3],
-        )
-        if is_softplus(x) and self.is_simple(c, x):  # y where y = 0 is its largest
+        simple, places = self.is_simple(c, x), [lo, hi]
+        if simple and is_softplus(x):  # whose second derivative is largest where y = 0
             slope, start = along.relate(x.args[0])
             peak = -start / slope
             places += [peak] if lo < peak < hi else []
         ends = min(_lower(self._second(c, x, at(u))) for u in places)
-        if self.is_simple(c, x) or _has_a_sign(change):
+        change = 6 * fmpq(c) * at(lo, hi)(x)[3]
+        if simple or _has_a_sign(change):
             return ends
-        around = self._second(c, x, at(middle)) - abs(change) * ((hi - lo) / 2)
+        around = self._second(c, x, at((lo + hi) / 2)) - abs(change) * ((hi - lo) / 2)
         return max(_lower(self._second(c, x, at(lo, hi))), _lower(around))
 
     def _second(self, c, x, at):

@@ -77,7 +77,7 @@ OTHERS = {  # not convex
     "narrow bump": lambda K: (
         lambda p: jnp.sum(p**2) + 1e-4 * jnp.exp(-(((p[0] - 0.37) / 0.003) ** 2))
     ),
-    "narrow bend": lambda K: (
+    "narrow softplus": lambda K: (
         lambda p: jnp.sum(p**2) - 1e-6 * jnp.logaddexp(0.0, (p[0] - 0.83) / 1e-4)
     ),
 }

@@ -46,7 +46,7 @@ def test_slopes_of_terms_that_cancel_are_added_before_they_are_bounded(name):
 
 @pytest.mark.parametrize("K", (2, 3))
 def test_the_curvature_of_a_narrow_softplus_is_verified(K):
-    assert faults("narrow bend", K) == []
+    assert faults("narrow softplus", K) == []
 
 
 def test_the_table_sees_a_wrong_verdict(monkeypatch):

@@ -116,9 +116,9 @@ def swap_points(d):
     d["segment"] = [d["segment"][1], d["segment"][1]]
 
 
-def raise_bend(d):
-    bends = leaf(lower(d)["cover"])["bends"]
-    bends[0] = str(Fraction(bends[0]) + 1)
+def raise_ridge(d):
+    bounds = leaf(lower(d)["cover"])["bends"]
+    bounds[0] = str(Fraction(bounds[0]) + 1)
 
 
 def change_constant(op, place, value):
@@ -150,7 +150,7 @@ TAMPERED = [
     ("quadratic", put(4, "K")),
     ("waves", drop_box),
     ("waves", drop_part),
-    ("waves", raise_bend),
+    ("waves", raise_ridge),
     ("waves", put([0, 0], "evidence", "m_tangent", "cover", "split")),
     ("waves", change_constant("lin", 1, "-1")),
     ("quadratic", change_constant("quadratic", 0, "-5")),
@@ -355,8 +355,8 @@ FORGED = {
     "a ramp of two by its parts": row("ramp", [2], "compose", [-1, -1, -2], [1, 0, 0]),
     "a length of an indefinite matrix": length([1, 0, 0, 0, 1, 0, 0, 0, "-1/10"]),
     "a length of a singular matrix": length([1, 0, 0, 0, 1, 0, 0, 0, 0]),
-    "a length that bends more": length([1, 0, 0, 0, 1, 0, 0, 0, 1], bound="33334/100000"),
-    "a length that bends less": length(
+    "a length of more curvature": length([1, 0, 0, 0, 1, 0, 0, 0, 1], bound="33334/100000"),
+    "a length of less curvature": length(
         [1, 0, 0, 0, 1, 0, 0, 0, 1],
         upper={"bound": "-173/100", "proof": {"rule": "length"}, "cover": {}},
     ),

@@ -20,7 +20,7 @@ def tower(height):
     return [["affine", [], [1, 1, 1]], *floors]
 
 
-def waves(frequency, bend, **claims):
+def waves(frequency, curvature, **claims):
     """sin(frequency·p₀) + 2 p₀², with a bound on its second derivative."""
     nodes = [
         ["affine", [], [1, 0, 0]],
@@ -30,7 +30,7 @@ def waves(frequency, bend, **claims):
         ["lin", [2, 3], [0, 1, 2]],
     ]
     proof = {"rule": "sum", "parts": [{"terms": [0, 1], "proof": {"rule": "ridge"}}]}
-    evidence = {"bound": "-9", "proof": proof, "cover": {"bends": [bend]}}
+    evidence = {"bound": "-9", "proof": proof, "cover": {"bends": [curvature]}}
     bounds = {"m_tangent": "-9", "convex": "unknown", "strictly_convex": "unknown"}
     return forged(nodes, evidence={"m_tangent": evidence}, **bounds | claims)
 

@@ -146,7 +146,7 @@ def make_study(
     Args:
       name: of the study.
       options: common to every command.
-      dataset: a name of `datasets.BUILT_IN`, or the path of a file.
+      dataset: a name of `sources.BUILT_IN`, or the path of a file.
       regimes: as they print; the dataset's own if none are given.
       losses: names of `known`; all of them if none are given.
       known: the losses to choose from, by default the general ones of the catalogue.

@@ -165,9 +165,9 @@ def encode_labels(labels: pd.Series) -> tuple[Int32[np.ndarray, " n"], tuple[str
     values = pd.Series(labels.to_numpy())  # of categories, which have an order of their own, too
     if not _is_number(values):
         values = values.astype(str)
-    numbers, found = pd.factorize(values, sort=True)
-    names = map(str, found)
-    if found.dtype.kind == "f":
+    numbers, categories = pd.factorize(values, sort=True)
+    names = map(str, categories)
+    if categories.dtype.kind == "f":
         names = (name.removesuffix(".0") for name in names)
     return numbers.astype(np.int32), tuple(names)
 
@@ -225,10 +225,10 @@ def _encode(name, values):
             raise ValueError(f"the numbers in column {name} must be {must}")
         return numbers[:, None]
     # a text for each: values of several types would have no order
-    codes, found = pd.factorize(values.astype(str).where(values.notna()), sort=True)
-    if len(found) > MOST_VALUES:
+    codes, categories = pd.factorize(values.astype(str).where(values.notna()), sort=True)
+    if len(categories) > MOST_VALUES:
         raise ValueError(
-            f"column {name!r} is not numeric and has {len(found)} different values, at most "
+            f"column {name!r} is not numeric and has {len(categories)} different values, at most "
             f"{MOST_VALUES} can be encoded; leave it out or give numbers"
         )
     return codes[:, None] == np.unique(codes)  # a missing value is −1

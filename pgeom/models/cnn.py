@@ -127,8 +127,8 @@ def _first(images, kernel, bias):
     smaller = [-(-size // STRIDE) for size in sizes]
     if all(size % STRIDE == 0 for size in smaller):
         return phases
-    apart = phases.reshape(STRIDE**rank, -1, *phases.shape[1:])
-    return jnp.where(_inside(smaller), apart, 0).reshape(phases.shape)
+    by_phase = phases.reshape(STRIDE**rank, -1, *phases.shape[1:])
+    return jnp.where(_inside(smaller), by_phase, 0).reshape(phases.shape)
 
 
 def _multiply(columns, kernel, bias):

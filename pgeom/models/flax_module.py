@@ -33,7 +33,7 @@ from pgeom.types import AnyArray
 Keys = UInt32[AnyArray, "n 2"]
 """Key data per example, of which that of a batch's first example is the key of the batch."""
 
-CLASSES = ("classes", "num_classes")  # arguments by which a module is told K
+CLASSES = ("classes", "num_classes")  # arguments by which a module takes K
 KEYS = "threefry2x32"  # whose key data are two words, whatever JAX's default is
 TRIED = 3  # examples in the shapes that a module is tried on; it is initialised with one
 
@@ -117,7 +117,7 @@ class FlaxModel:
 def wrap_module(
     given: type[nn.Module] | nn.Module, input_shape: tuple[int, ...], classes: int
 ) -> FlaxModel:
-    """A module, or a class of them, which is told K if it takes it, as a model.
+    """A module, or a class of them, which is given K if it takes it, as a model.
 
     Raises:
       ValueError: in one line, if it cannot be trained here.
@@ -126,8 +126,8 @@ def wrap_module(
     try:
         if isinstance(given, type):
             accepted = inspect.signature(given).parameters
-            told = [argument for argument in CLASSES if argument in accepted]
-            given = given(**dict.fromkeys(told[:1], classes))
+            names = [argument for argument in CLASSES if argument in accepted]
+            given = given(**dict.fromkeys(names[:1], classes))
         model = FlaxModel(given, input_shape, classes)
         reason = _refusal(model)
     except Exception as error:  # whatever a user's module may raise

@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NO_EXAMPLES = {"index", "api", "speed", "comparison-100-seeds", "choosing", "changelog"}
-NO_EXAMPLES |= {"answer", "contributing"}  # which is CONTRIBUTING.md
+NO_EXAMPLES |= {"answer", "promises", "contributing"}  # which is CONTRIBUTING.md
 GUIDE = sorted(f for f in ROOT.glob("docs/*.md") if f.stem not in NO_EXAMPLES)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDE]
 

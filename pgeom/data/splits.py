@@ -24,6 +24,7 @@ from jaxtyping import Float, Float32, Int
 
 from pgeom.data.dataset import Dataset, Moments, fit_moments
 from pgeom.data.regimes import CLEAN, KINDS, NoisyLabels, Regime, symmetric
+from pgeom.messages import count
 
 # Five of a class leave two for validation and test, one each; fewer may leave a part without it.
 SMALLEST_CLASS = 5
@@ -108,11 +109,15 @@ def split_rows(
     train, rest = train_test_split(rows, test_size=0.4, random_state=random_state, stratify=labels)
     rests = train_test_split(rest, test_size=0.5, random_state=random_state, stratify=labels[rest])
     if kind.thin is not None:
+        smallest = int(np.bincount(labels[train]).min())
+        if regime.level > smallest:
+            raise ValueError(
+                f"{regime}: the ratio must be in [1, {smallest}], because the smallest class of "
+                f"{dataset.name!r} has {count(smallest, 'training example')}; give "
+                f"{regime.kind}-{smallest} or less, or {CLEAN} for the classes as they are"
+            )
         rng = stream("noise", dataset.name, str(regime), random_state)
-        try:
-            train = train[kind.thin(labels[train], dataset.num_classes, regime.level, rng)]
-        except ValueError as error:
-            raise ValueError(f"{regime}: {error}; {CLEAN} takes the classes as they are") from None
+        train = train[kind.thin(labels[train], dataset.num_classes, regime.level, rng)]
     return [train, *rests]
 
 

@@ -156,9 +156,7 @@ def test_asymmetric_noise_needs_a_map():
 def test_a_tail_longer_than_the_classes_are_large_is_refused():
     dataset = sources.load("breast-cancer")
     assert len(split_rows(dataset, 0, Regime.parse("long-tail-100"))[0]) < 200
-    said = (
-        r"long-tail-1000: the ratio must be in \[1, 127\], .* give long-tail-127 or less"
-    )
+    said = r"long-tail-1000: the ratio must be in \[1, 127\], .* give long-tail-127 or less"
     with pytest.raises(ValueError, match=said):
         split_rows(dataset, 0, Regime.parse("long-tail-1000"))
 

@@ -6,7 +6,7 @@ The gradient of L in z is p(z) − η, whatever the curvature of F, so that it n
 wrong prediction. With softmax as p and Shannon's entropy as F it is cross-entropy.
 
 May import scores and what is read before them. Read this file first, then `solve` (which method,
-and the derivatives), the methods `threshold`, `descent` and `interior_point`, and `implicit`.
+and the derivatives), and the methods: `threshold`, `projected_gradient` and `interior_point`.
 
 >>> import jax.numpy as jnp
 >>> from pgeom.generators import squared_norm
@@ -35,11 +35,18 @@ from jaxtyping import Array, Bool, Float
 from pgeom import checks, simplex
 from pgeom.functions import scalar_function, trace
 from pgeom.generators import Parameter, Shannon, parts, shannon
-from pgeom.links.interior_point import maximise
-from pgeom.links.solve import choose_method, hoisted, link_columns, loss_columns, scaled_gap
-from pgeom.links.threshold import ACCEPTED
+from pgeom.links.solve import (
+    ACCEPTED,
+    BY_INTERIOR_POINTS,
+    choose_method,
+    in_unit,
+    link_columns,
+    link_gap,
+    loss_columns,
+)
+from pgeom.links.threshold import Columns
 from pgeom.pickling import picklable
-from pgeom.scores import BregmanScore
+from pgeom.simplex import softmax_cross_entropy
 from pgeom.types import Generator, Labels, Loss, Vectors
 
 
@@ -61,7 +68,7 @@ def canonical_link(F: Generator, *, with_info: bool = False) -> Callable:
 
     Solved to the last digits that the optimality gap can show: by formula for Shannon, by a
     threshold for `tsallis`, `squared_norm`, `spherical`, `separable` and sums of separable ones,
-    by accelerated gradients for sums of `quadratic`, `hyperbolic` and `squared_norm`, each in O(K)
+    by projected gradients for sums of `quadratic`, `hyperbolic` and `squared_norm`, each in O(K)
     memory per example; for any other F by an interior-point method with K × K matrices. The
     derivatives, in z and in the parameters of F, are those of the equations that p solves.
 
@@ -145,8 +152,10 @@ def _loss_forms(F: Generator) -> tuple[Callable, Callable]:
 
     def for_targets(z, eta):
         ruled_out = jnp.any((eta > 0) & (z == -jnp.inf), axis=1)
-        values = loss_columns(F, z.T, eta.T)
-        values = jnp.where(contradicts_convexity(F, z), jnp.nan, values)
+        G, columns, unit = in_unit(F, (z + jnp.zeros_like(eta)).T)
+        eta = eta.T + jnp.zeros_like(columns)  # in a `shard_map`, the two vary alike
+        values = unit * loss_columns(G, columns, eta)
+        values = jnp.where(contradicts_convexity(G, columns), jnp.nan, values)
         return jnp.where(ruled_out, jnp.inf, values)
 
     def for_labels(z, labels):
@@ -157,24 +166,24 @@ def _loss_forms(F: Generator) -> tuple[Callable, Callable]:
 
 def _cross_entropy_forms(c: Parameter) -> tuple[Callable, Callable]:
     """c times the cross-entropy, or the divergence of Shannon, of z/c: its link is softmax(z/c)."""
-    score, divergence = BregmanScore(shannon), shannon.closed_forms.divergence_on_logits
 
-    def for_labels(z, labels):
-        factor = jnp.asarray(c, z.dtype)
-        return factor * score.values_on_logits(z / factor, labels)
+    def multiple(form):
+        def values(z, labels):
+            factor = jnp.asarray(c, z.dtype)
+            return factor * jax.vmap(form)(z / factor, labels)
 
-    def for_targets(z, eta):
-        factor = jnp.asarray(c, z.dtype)
-        return factor * jax.vmap(cast(Callable, divergence))(eta, z / factor)
+        return values
 
-    return for_labels, for_targets
+    divergence = cast(Callable, shannon.closed_forms.divergence_on_logits)
+    return multiple(softmax_cross_entropy), multiple(lambda z, eta: divergence(eta, z))
 
 
 def _solve(F: Generator, z):
+    F, z, unit = in_unit(F, z)
     p, steps = link_columns(F, z)
-    p = jnp.where(contradicts_convexity(F, z.T), jnp.nan, p)
-    gap, rounding = scaled_gap(scalar_function(F), p, z)
-    return p, gap[0], rounding[0], steps
+    p = jnp.where(contradicts_convexity(F, z), jnp.nan, p)
+    gap, rounding = link_gap(F, p, z)
+    return p, unit * gap, unit * rounding, steps
 
 
 def _refuse_failures(z, p, gap, rounding) -> None:
@@ -209,13 +218,17 @@ UNITS = 64  # of rounding of the terms of a divergence that a negative one must 
 DRAWS, CORNERS = 16, 16
 
 
-def contradicts_convexity(F: Generator, z: Float[Array, "n K"]) -> Bool[Array, ""]:
-    """Whether D_F(q, p) < 0 for one of the pairs; never of a generator known to be convex."""
-    if choose_method(F).maximise is not maximise:
+def contradicts_convexity(F: Generator, z: Columns) -> Bool[Array, ""]:
+    """Whether D_F(q, p) < 0 for one of a few pairs; never of a generator known to be convex.
+
+    Not a search, as `pgeom.diagnose` is: it costs a few dozen evaluations of F per batch, and keeps
+    a solver from returning one of many stationary points without a word. Of z only the type is
+    used.
+    """
+    if choose_method(F) is not BY_INTERIOR_POINTS:
         return jnp.zeros((), bool)
-    pure, parameters, (z,) = hoisted(F, z.T)
     points = jnp.asarray(_points(len(z)), z.dtype) + jnp.sum(jnp.zeros_like(z))
-    values, slopes = jax.vmap(jax.value_and_grad(pure(*parameters)))(points)
+    values, slopes = jax.vmap(jax.value_and_grad(scalar_function(F)))(points)
 
     def negative(shift):
         q, at_q = jnp.roll(points, shift, axis=0), jnp.roll(values, shift)

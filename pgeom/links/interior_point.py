@@ -1,4 +1,4 @@
-"""The canonical link of any smooth convex generator, by a primal–dual interior-point method.
+"""Links of any smooth convex generator, by a primal–dual interior-point method.
 
 The maximiser p of ⟨z, p⟩ − F(p) over the simplex and the multipliers s of p ≥ 0 solve
 
@@ -22,10 +22,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from pgeom import simplex
-from pgeom.links.threshold import Maximum, gap_and_rounding, slack
+from pgeom.links.projected_gradient import gap_and_rounding, multipliers, slack
+from pgeom.links.threshold import Columns, Maximum
 from pgeom.types import Generator
 
 STEPS = 100
@@ -45,7 +46,7 @@ class _State(NamedTuple):
     steps: Array
 
 
-def maximise(F: Generator, z: Float[Array, "K n"]) -> Maximum:
+def maximise(F: Generator, z: Columns) -> Maximum:
     """The maximisers of ⟨z, p⟩ − F(p) over the simplex, for logits whose largest is zero."""
     K, n = z.shape
     together = max(1, AT_ONCE // (K + 1) ** 2)
@@ -56,26 +57,22 @@ def maximise(F: Generator, z: Float[Array, "K n"]) -> Maximum:
     return Maximum(points.T, jnp.max(steps, initial=0))
 
 
-def _maximise_one(F: Generator, z: Float[Array, " K"]) -> tuple[Array, Array]:
-    K = z.shape[0]
-    p = jnp.full_like(z, 1 / K)
+def _maximise_one(F: Generator, z) -> tuple[Array, Array]:
+    p = jnp.full_like(z, 1 / len(z))
     slope = jax.grad(F)(p)
-    size = 1 + jnp.max(jnp.abs(slope))
-    s = slack((z - slope)[:, None])[:, 0] + 0.1 * size
-    # as the slope, also in what they vary over in a `shard_map`
-    zero, half = jnp.zeros_like(slope[0], jnp.int32), jnp.full_like(slope[0], 0.5)
-    infinite = jnp.full_like(slope[0], jnp.inf)
-    first = _State(p, s, slope, half, p, infinite, zero, jnp.isnan(slope[0]), zero)
+    s = slack(z - slope) + 0.1 * (1 + jnp.max(jnp.abs(slope)))
+    zero = jnp.zeros_like(slope[0])  # as the slope, also in what it varies over in a `shard_map`
+    steps = zero.astype(jnp.int32)
+    first = _State(p, s, slope, zero + 0.5, p, zero + jnp.inf, steps, jnp.isnan(slope[0]), steps)
 
     def unsettled(state: _State):
         return (state.steps < STEPS) & ~state.done
 
     last = jax.lax.while_loop(unsettled, partial(_step, F, z), first)
     # entries smaller than their multipliers are zero in the limit, if F has a gradient there
-    s = slack((z - jax.grad(F)(last.best))[:, None])[:, 0]
-    rounded = jnp.where(last.best < s, 0.0, last.best)
+    rounded = jnp.where(last.best < slack(z - jax.grad(F)(last.best)), 0.0, last.best)
     rounded = rounded / jnp.sum(rounded)
-    gap, rounding = _gap(z, rounded, jax.grad(F)(simplex.interior(rounded)))
+    gap, rounding = gap_and_rounding(rounded, z, jax.grad(F)(simplex.interior(rounded)))
     better = gap <= jnp.maximum(last.best_gap, rounding)
     p = jnp.where(better, rounded, last.best)
     return jnp.where(jnp.any(jnp.isnan(z)), jnp.nan, p), last.steps  # no step was taken from NaN
@@ -84,7 +81,10 @@ def _maximise_one(F: Generator, z: Float[Array, " K"]) -> tuple[Array, Array]:
 def _step(F: Generator, z, state: _State) -> _State:
     p, s = state.p, state.s
     target = jnp.clip((1 - state.reach) ** 2, 0.05, 0.8) * jnp.mean(p * s)
-    dp, ds = _direction(F, z, state, target)
+    # the Newton step for p_j s_j = target, keeping Σp = 1
+    q = jnp.sqrt(p)
+    dp = _solve(jax.hessian(F)(p), q, s, q * (z - state.slope) + target / q, 1 - jnp.sum(p))
+    ds = (target - s * dp) / p - s
     limit = jnp.maximum(jnp.max(-dp / p), jnp.max(-ds / s))
     length = state.reach * jnp.minimum(1.0, SHRINK / jnp.maximum(limit, SHRINK))
     onward, s_onward = p + length * dp, s + length * ds
@@ -95,7 +95,7 @@ def _step(F: Generator, z, state: _State) -> _State:
     rounding = 16 * jnp.finfo(z.dtype).eps * jnp.sum(jnp.abs(dp) * (jnp.abs(slope) - z))
     kept = after <= jnp.maximum(0.5 * jnp.abs(before), rounding)
     reach = jnp.where(kept, jnp.minimum(1.0, 4 * state.reach), state.reach / 4)
-    gap, smallest = _gap(z, onward, slope)
+    gap, smallest = gap_and_rounding(onward, z, slope)
     better = kept & ((gap < 0.9 * state.best_gap) | (gap <= smallest))
     idle = jnp.where(better, 0, state.idle + 1)
     best_gap = jnp.where(better, gap, state.best_gap)
@@ -120,23 +120,20 @@ def _barrier_slope(slope, p, target):
     return total - jnp.sum(p * total)
 
 
-def _direction(F: Generator, z, state: _State, target) -> tuple[Array, Array]:
-    """The Newton step for p_j s_j = target, keeping Σp = 1."""
-    p, s = state.p, state.s
-    q = jnp.sqrt(p)
-    matrix = bordered(q[:, None] * jax.hessian(F)(p) * q[None, :] + jnp.diag(s), q)
-    right = jnp.append(q * (z - state.slope) + target / q, 1 - jnp.sum(p))
-    dp = q * jnp.linalg.solve(matrix, right)[:-1]
-    return dp, (target - s * dp) / p - s
+def _solve(H, q, s, right, excess):
+    """qx with (Diag(q)H Diag(q) + Diag(s))x + tq = right and ⟨q, x⟩ = excess."""
+    scaled = q[:, None] * H * q[None, :] + jnp.diag(s)
+    matrix = jnp.block([[scaled, q[:, None]], [q[None, :], jnp.zeros((1, 1), q.dtype)]])
+    return q * jnp.linalg.solve(matrix, jnp.append(right, excess))[:-1]
 
 
-def bordered(matrix: Float[Array, "K K"], q: Float[Array, " K"]) -> Float[Array, "..."]:
-    """The matrix of an equation for x and the multiplier of ⟨q, x⟩ = const, `[K + 1, K + 1]`."""
-    corner = jnp.zeros((1, 1), q.dtype)
-    return jnp.block([[matrix, q[:, None]], [q[None, :], corner]])
+def respond(F: Generator, p: Columns, z: Columns, r: Columns) -> Columns:
+    """How p moves where z − ∇F(p) moves by r."""
+    s = jax.lax.stop_gradient(multipliers(F, p, z))
+    s = s + jnp.where(p + s > 0, 0.0, 1.0)  # both are zero where the maximiser is degenerate
 
+    def one(p, s, r):
+        q = jnp.sqrt(jax.lax.stop_gradient(p))  # a mere scaling, which cancels
+        return _solve(jax.hessian(F)(simplex.interior(p, 0.5)), q, s, q * r, jnp.zeros_like(r[0]))
 
-def _gap(z, p, slope) -> tuple[Array, Array]:
-    """The optimality gap of one example, and its rounding."""
-    gap, rounding = gap_and_rounding(p[:, None], z[:, None], slope[:, None])
-    return gap[0, 0], rounding[0, 0]
+    return jax.vmap(one, in_axes=1, out_axes=1)(p, s, r)

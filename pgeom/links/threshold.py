@@ -1,37 +1,12 @@
-"""Links that one number per example decides, and what tells that a point is optimal.
+"""Links that one number per example decides: those of separable generators, and of c‖p‖.
 
-How far a point of the simplex is from maximising ⟨z, p⟩ − F(p), for a batch `[K, n]`.
+The maximiser of ⟨z, p⟩ − Σ_k f(p_k) has f′(p_k) = z_k − θ where that has a solution p_k > 0, and
+p_k = 0 elsewhere. As θ grows the entries decrease, and so does their sum: p is on the simplex where
+the sum crosses one. For Tsallis entropies, of which sparsemax and entmax are the links, f′ has an
+inverse by formula; for a sum of separable generators p_k is a root within the search for θ.
 
-With the residual r = z − ∇F(p), a convex F has
-
-    F*(z) − ⟨z, p⟩ + F(p) ≤ max_j r_j − ⟨r, p⟩ = Σ_j p_j s_j,    s_j = max_k r_k − r_j ≥ 0,
-
-and p is the maximiser if and only if this gap is zero: s are the multipliers of p ≥ 0.
-
->>> import jax.numpy as jnp
->>> from pgeom.generators import squared_norm
->>> z, p = jnp.array([[1.0], [0.0]]), jnp.array([[0.75], [0.25]])
->>> gap_and_rounding(p, z, slopes(squared_norm, p))[0]
-Array([[0.]], dtype=float32)
-
-Points of the simplex that depend on one number, the threshold, found by safeguarded Newton.
-
-If the entries of p decrease in a threshold θ, so does their sum, and p is on the simplex where the
-sum crosses one. Arrays are class-major here, `[K, n]` with one example per column: XLA adds up a
-few rows several times faster than a few columns.
-
->>> import jax.numpy as jnp
->>> project(jnp.array([[0.9], [0.5], [-2.0]])).p
-Array([[0.7],
-       [0.3],
-       [0. ]], dtype=float32)
-
-The canonical link of a separable generator, F(p) = Σ_k f(p_k), from one threshold per example.
-
-The maximiser has f′(p_k) = z_k − θ where that has a solution p_k > 0, and p_k = 0 elsewhere, with
-the θ for which the entries sum to one. For Tsallis entropies, of which sparsemax and entmax are
-the links, f′ has an inverse by formula; for a sum of separable generators p_k is found by Newton
-steps within a bracket. Arrays are class-major, `[K, n]`.
+Arrays are class-major, `[K, n]` with one example per column: XLA adds up a few rows several times
+faster than a few columns.
 
 >>> import jax.numpy as jnp
 >>> from pgeom.generators import shannon, squared_norm
@@ -45,238 +20,145 @@ Array([[0.5],
 """
 
 from collections.abc import Callable
-from functools import singledispatch
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from pgeom import simplex
-from pgeom.generators import (
-    SeparableGenerator,
-    Shannon,
-    Spherical,
-    SquaredNorm,
-    Tsallis,
-    parts,
-    sum_over_parts,
-)
+from pgeom.generators import Shannon, Spherical, SquaredNorm, Tsallis, parts, sum_over_parts
 from pgeom.special import tempered_log
 from pgeom.types import AnyArray, Generator
 
-ACCEPTED = 1e4  # units of rounding up to which a gap is an answer
-UNITS = 2  # of rounding of its terms, below which a gap cannot be told from zero
-
-
-def slopes(F: Generator, p: Float[Array, "K n"]) -> Float[Array, "K n"]:
-    """∇F at each column."""
-    return jax.vmap(jax.grad(F), in_axes=1, out_axes=1)(p)
-
-
-def unit(F: Generator, z: Float[Array, "K n"]) -> Float[Array, ""]:
-    """The size of the slopes of F, as a power of two, by which F and z are divided exactly.
-
-    With F and z in this unit no tolerance depends on the units of the user. Of z only the type is
-    used: in a `shard_map`, F must be evaluated at points that vary over devices as z does.
-    """
-    K, dtype = z.shape[0], z.dtype
-    centre = jnp.full_like(jnp.sum(z, axis=1), 1 / K)
-    first, last = ((centre + simplex.vertex(k, K, dtype)) / 2 for k in (0, K - 1))
-    middle, *others = (jax.grad(F)(p) for p in (centre, first, last))
-    largest = jnp.maximum(*(jnp.max(jnp.abs(other - middle)) for other in others))
-    size = jax.lax.stop_gradient(jnp.max(jnp.abs(middle)) + largest)
-    usual = (size > 0) & (size < jnp.inf)
-    return jnp.exp2(jnp.floor(jnp.log2(jnp.where(usual, size, 1.0))))
-
-
-def slack(residual: Float[Array, "K n"]) -> Float[Array, "K n"]:
-    """s_j = max_k r_k − r_j."""
-    return jnp.max(residual, axis=0, keepdims=True) - residual
-
-
-def gap_and_rounding(
-    p: Float[Array, "K n"], z: Float[Array, "K n"], slope: Float[Array, "K n"]
-) -> tuple[Float[Array, "1 n"], Float[Array, "1 n"]]:
-    """The optimality gap of each column, and a few units of rounding of its terms.
-
-    Args:
-      p: points of the simplex.
-      z: logits, the largest zero, in the `unit` of F.
-      slope: ∇F(p), in that unit too.
-    """
-    s, sizes = slack(z - slope), jnp.abs(slope) - z
-    gap = jnp.sum(jnp.where(p == 0, 0.0, p * s), axis=0, keepdims=True)
-    terms = jnp.sum(jnp.where(p == 0, 0.0, p * sizes), axis=0, keepdims=True)
-    # the largest residual is in every s_j, and may be that of a tiny entry with a steep slope
-    largest = jnp.max(jnp.where((s == 0) & (p > 0), sizes, 0.0), axis=0, keepdims=True)
-    return gap, UNITS * jnp.finfo(p.dtype).eps * (1 + terms + largest)
-
+Columns: TypeAlias = Float[Array, "K n"]
+"""Logits or points, one example per column."""
 
 STEPS = 200
 PATIENCE = 12  # Newton steps, after which every second step halves the bracket
 
 
-class Crossing(NamedTuple):
-    """The threshold of each example, and the number of steps taken to find it."""
-
-    theta: Float[Array, "1 n"]
-    steps: Int[Array, ""]
-
-
 class Maximum(NamedTuple):
     """The maximiser of ⟨z, p⟩ − F(p) for each example, and the number of steps taken."""
 
-    p: Float[Array, "K n"]
+    p: Columns
     steps: Int[AnyArray, ""]
 
 
-class _State(NamedTuple):
-    theta: Array
-    low: Array
-    high: Array
-    done: Array
-    steps: Array
+def find_root(function: Callable, low, high, start=None, *, close=None) -> tuple[Array, Array]:
+    """Where decreasing functions cross zero, elementwise, by Newton steps within a bracket.
+
+    For convex functions Newton steps increase to the root; a step out of the bracket is replaced by
+    its middle. An end is found where the function has its sign on the whole bracket.
+
+    Args:
+      function: `x -> (value, slope)`, arrays of one shape.
+      low: where the values are positive or zero.
+      high: where they are negative or zero.
+      start: where to start, instead of `low`.
+      close: up to which size a value counts as zero; by default the rounding of a few entries less
+        their sum of one.
+
+    Returns:
+      x, and the number of steps taken.
+    """
+    eps = jnp.finfo(low.dtype).eps
+    start, close = low if start is None else start, 2 * eps if close is None else close
+
+    def refine(state):
+        x, low, high, settled, steps = state
+        value, slope = function(x)
+        low = jnp.where(value >= 0, x, low)
+        high = jnp.where(value <= 0, x, high)
+        newton = x - value / jnp.where(slope < 0, slope, -1.0)
+        halve = (steps > PATIENCE) & (steps % 2 == 0)
+        inside = (newton > low) & (newton < high) & (slope < 0) & ~halve
+        following = jnp.where(inside, newton, (low + high) / 2)
+        narrow = (high - low) <= eps * jnp.maximum(jnp.abs(low), jnp.abs(high))
+        settled |= narrow | (jnp.abs(value) <= close) | (following == x) | jnp.isnan(value)
+        return jnp.where(settled, x, following), low, high, settled, steps + 1
+
+    def unsettled(state):
+        return (state[-1] < STEPS) & ~jnp.all(state[-2])
+
+    first = start, low, high, start != start, jnp.zeros((), jnp.int32)
+    x, *_, steps = jax.lax.while_loop(unsettled, refine, first)
+    return x, steps
 
 
-def row_sum(x: Float[Array, "K n"]) -> Float[Array, "1 n"]:
-    """Σ_k x_k of each column."""
+def row_sum(x):
+    """Σ_k x_k of each column, `[1, n]`."""
     return jnp.sum(x, axis=0, keepdims=True)
 
 
-def project(x: Float[Array, "K n"]) -> Maximum:
-    """The nearest point of the simplex to each column: max(x − θ, 0)."""
-
-    def total(theta):
-        above = x > theta
-        count = row_sum(above.astype(x.dtype))
-        return row_sum(jnp.where(above, x - theta, 0.0)), -count
-
-    top = jnp.max(x, axis=0, keepdims=True)
-    found = crossing(total, low=top - 1, high=top - 1 / x.shape[0])
-    return Maximum(on_simplex(jnp.maximum(x - found.theta, 0.0)), found.steps)
-
-
-def close(dtype: DTypeLike) -> float:
-    """How much a sum of a few entries that should be one may differ from it by rounding."""
-    return 2 * float(jnp.finfo(dtype).eps)
-
-
-def on_simplex(p: Float[Array, "K n"]) -> Float[Array, "K n"]:
+def on_simplex(p):
     """Columns that sum to one but for rounding, made to sum to one."""
     return p / row_sum(p)
 
 
-def crossing(
-    total: Callable[[Array], tuple[Array, Array]],
-    *,
-    low: Float[Array, "1 n"],
-    high: Float[Array, "1 n"],
-) -> Crossing:
-    """Where a decreasing function of θ crosses one, to the last digit.
-
-    Newton steps, which for sums of convex functions increase to the crossing; a step out of the
-    bracket is replaced by its middle.
+def maximise(F: Generator, z: Columns) -> Maximum:
+    """The maximisers of ⟨z, p⟩ − F(p) for logits whose largest is zero.
 
     Args:
-      total: `theta[1, n] -> (value[1, n], slope[1, n])`.
-      low: where the value is at least one.
-      high: where it is at most one.
+      F: separable, or a multiple of `spherical`.
+      z: logits.
     """
-    eps = jnp.finfo(low.dtype).eps
-
-    def refine(state: _State) -> _State:
-        theta = state.theta
-        value, slope = total(theta)
-        low = jnp.where(value >= 1, theta, state.low)
-        high = jnp.where(value <= 1, theta, state.high)
-        newton = theta - (value - 1) / jnp.where(slope < 0, slope, -1.0)
-        halve = (state.steps > PATIENCE) & (state.steps % 2 == 0)
-        inside = (newton > low) & (newton < high) & (slope < 0) & ~halve
-        following = jnp.where(inside, newton, (low + high) / 2)
-        narrow = (high - low) <= eps * jnp.maximum(jnp.abs(low), jnp.abs(high))
-        settled = narrow | (jnp.abs(value - 1) <= close(low.dtype)) | (following == theta)
-        done = state.done | settled | jnp.isnan(value)
-        return _State(jnp.where(done, theta, following), low, high, done, state.steps + 1)
-
-    def unsettled(state: _State):
-        return (state.steps < STEPS) & ~jnp.all(state.done)
-
-    first = _State(low, low, high, low != low, jnp.zeros((), jnp.int32))
-    last = jax.lax.while_loop(unsettled, refine, first)
-    return Crossing(last.theta, last.steps)
-
-
-INNER_STEPS = 60
-
-
-def has_threshold(F: Generator) -> bool:
-    """Whether one threshold per example gives the link: F is separable, or c‖p‖."""
-    (_, part), *others = parts(F)
-    return is_separable(F) or (isinstance(part, Spherical) and not others)
-
-
-def is_separable(F: Generator) -> bool:
-    """Whether F is known to be separable."""
-    return all(isinstance(part, SeparableGenerator) for _, part in parts(F))
-
-
-def maximise(F: Generator, z: Float[Array, "K n"]) -> Maximum:
-    """The maximisers of ⟨z, p⟩ − F(p) over the simplex, for logits whose largest is zero."""
     (c, part), *others = parts(F)
-    if others:
-        return _maximise_sum(F, z)
-    return _maximise(part, z / jnp.asarray(c, z.dtype))
+    link = None if others else FORMULAS.get(type(part))
+    return _by_inversion(F, z) if link is None else link(part, z / jnp.asarray(c, z.dtype))
 
 
-@singledispatch
-def _maximise(F: Generator, z) -> Maximum:
-    return _maximise_sum(F, z)
-
-
-@_maximise.register
-def _(F: Shannon, z) -> Maximum:
+def _softmax(F: Shannon, z) -> Maximum:
     return Maximum(jax.nn.softmax(z, axis=0), jnp.zeros((), jnp.int32))
 
 
-@_maximise.register
-def _(F: SquaredNorm, z) -> Maximum:
-    return project(z / 2)
+def _sparsemax(F: SquaredNorm, z) -> Maximum:
+    return Maximum(on_simplex(simplex.project(z / 2, axis=0)), jnp.ones((), jnp.int32))
 
 
-@_maximise.register
-def _(F: Tsallis, z) -> Maximum:
+def _spherical(F: Spherical, z) -> Maximum:
+    """p ∝ (z − θ)₊ with the θ for which ‖(z − θ)₊‖ = 1."""
+
+    def excess(theta):
+        above = jnp.maximum(z - theta, 0.0)
+        return row_sum(above**2) - 1, -2 * row_sum(above)
+
+    none = jnp.zeros_like(z[:1])
+    theta, steps = find_root(excess, none - 1, none - z.shape[0] ** -0.5)
+    return Maximum(on_simplex(jnp.maximum(z - theta, 0.0)), steps)
+
+
+def _entmax(F: Tsallis, z) -> Maximum:
     """p = [(1 + (α − 1)(z − θ))/α]₊^{1/(α−1)}, by logarithms: α = 1 is no exception."""
     alpha = jnp.asarray(F.alpha, z.dtype)
     beta, K = alpha - 1, jnp.asarray(1 / z.shape[0], z.dtype)
 
-    def entries(theta):
+    def log_entries(theta):
         x = z - theta
         inside = 1 + beta * x > 0
         log_p = x * _log1p_ratio(jnp.where(inside, beta * x, 0.0)) - _log1p_ratio(beta)
-        return jnp.where(inside, jnp.exp(log_p), 0.0), jnp.where(inside, log_p, -jnp.inf)
+        return jnp.where(inside, log_p, -jnp.inf)
 
-    def total(theta):
-        p, log_p = entries(theta)
-        growth = jnp.where(p > 0, jnp.exp((1 - beta) * log_p), 0.0) / alpha  # p^{2−α}/α
-        return row_sum(p), -row_sum(growth)
+    def excess(theta):
+        log_p = log_entries(theta)
+        growth = jnp.where(log_p > -jnp.inf, jnp.exp((1 - beta) * log_p), 0.0) / alpha  # p^{2−α}/α
+        return row_sum(jnp.exp(log_p)) - 1, -row_sum(growth)
 
     none = jnp.zeros_like(z[:1])
-    highest = none + 1 + alpha * tempered_log(K, 2 - alpha)
-    found = crossing(total, low=none - 1, high=-highest)
+    highest = none - 1 - alpha * tempered_log(K, 2 - alpha)
+    theta, steps = find_root(excess, none - 1, highest)
 
     def refined():
-        p, more = _from_smallest(z, alpha, found.theta - 1 / beta)
-        return on_simplex(p), found.steps + more
+        p, more = _from_smallest(z, alpha, theta - 1 / beta)
+        return on_simplex(p), steps + more
 
     def settled():
-        return on_simplex(entries(found.theta)[0]), found.steps
+        return on_simplex(jnp.exp(log_entries(theta))), steps
 
     return Maximum(*jax.lax.cond(alpha > 2, refined, settled))
 
 
-def _from_smallest(z, alpha, tau) -> Maximum:
+def _from_smallest(z, alpha, tau) -> tuple[Array, Array]:
     """p of a Tsallis entropy of order α > 2, from its smallest entry that is not zero.
 
     From p^{α−1} = (z − τ)(α − 1)/α a small p would be the root of a difference that is all
@@ -303,18 +185,18 @@ def _from_smallest(z, alpha, tau) -> Maximum:
     _, above, _ = jax.lax.while_loop(lambda state: jnp.any(state[2]), ascend, first)
     powers, support = log_powers(above), above >= 0
 
-    def entries(q):
-        log_q = jnp.log(simplex.interior(q))
-        log_p = jnp.where(support, jnp.logaddexp(beta * log_q, powers) / beta, -jnp.inf)
-        return jnp.exp(log_p), jnp.where(support, jnp.exp((beta - 1) * (log_q - log_p)), 0.0)
+    def log_entries(log_q):
+        return jnp.where(support, jnp.logaddexp(beta * log_q, powers) / beta, -jnp.inf)
 
-    def total(minus_q):
-        p, growth = entries(-minus_q)
-        return row_sum(p), -row_sum(growth)
+    def excess(minus_q):
+        log_q = jnp.log(simplex.interior(-minus_q))
+        log_p = log_entries(log_q)
+        growth = jnp.where(support, jnp.exp((beta - 1) * (log_q - log_p)), 0.0)
+        return row_sum(jnp.exp(log_p)) - 1, -row_sum(growth)
 
     most = 1 / row_sum(support.astype(z.dtype))
-    found = crossing(total, low=-most, high=jnp.zeros_like(most))
-    return Maximum(entries(-found.theta)[0], found.steps)
+    minus_q, steps = find_root(excess, -most, jnp.zeros_like(most))
+    return jnp.exp(log_entries(jnp.log(simplex.interior(-minus_q)))), steps
 
 
 def _log1p_ratio(y):
@@ -322,94 +204,59 @@ def _log1p_ratio(y):
     return jnp.where(y == 0, 1.0, jnp.log1p(y) / jnp.where(y == 0, 1.0, y))
 
 
-@_maximise.register
-def _(F: Spherical, z) -> Maximum:
-    """p ∝ (z − θ)₊ with the θ for which ‖(z − θ)₊‖ = 1."""
-
-    def total(theta):
-        above = jnp.maximum(z - theta, 0.0)
-        return row_sum(above**2), -2 * row_sum(above)
-
-    none = jnp.zeros_like(z[:1])
-    found = crossing(total, low=none - 1, high=none - z.shape[0] ** -0.5)
-    return Maximum(on_simplex(jnp.maximum(z - found.theta, 0.0)), found.steps)
+FORMULAS = {
+    Shannon: _softmax,
+    SquaredNorm: _sparsemax,
+    Spherical: _spherical,
+    Tsallis: _entmax,
+}
 
 
-def curvatures(F: Generator, p: Float[Array, "K n"]) -> Float[Array, "K n"]:
-    """f″(p_k), entry by entry.
-
-    Where autodiff overflows on the way, as for p log p, through 1/p² long before 1/p does, it is
-    computed slightly inside the simplex and extrapolated to p like 1/p_k.
-    """
-    slope = jax.grad(lambda p: jnp.sum(_terms(F, p)))
-
-    def bends(p):
-        return jax.jvp(slope, (p,), (jnp.ones_like(p),))[1]
-
-    direct, inside = bends(p), simplex.interior(p, 0.5)
-    return jnp.where(direct >= 0, direct, bends(inside) * (inside / p))
-
-
-def _maximise_sum(F: Generator, z) -> Maximum:
-    """With f′ inverted by Newton steps within a bracket, for each θ."""
-    slope = jax.grad(lambda p: jnp.sum(_terms(F, p)))
-
-    def both(p):
-        return jax.jvp(slope, (p,), (jnp.ones_like(p),))
-
+def _by_inversion(F: Generator, z) -> Maximum:
+    """With the root p of f′(p) = z − θ, in log p, for each θ."""
+    slope_and_curvature = _derivatives(F)
     tiny = jnp.full_like(z, jnp.finfo(z.dtype).tiny)
-    lowest = slope(tiny)
+    lowest, none = slope_and_curvature(tiny)[0], jnp.zeros_like(z)
 
-    def total(theta):
-        p = _invert(both, lowest, z - theta)
-        _, curvature = both(jnp.maximum(p, tiny))
-        return row_sum(p), -row_sum(jnp.where(p > 0, 1 / curvature, 0.0))
+    def entries(theta):
+        present = z - theta > lowest
 
-    at_one, at_centre = (slope(jnp.full_like(z[:1], x)) for x in (1.0, 1 / z.shape[0]))
-    found = crossing(total, low=-at_one, high=-at_centre)
-    p = _invert(both, lowest, z - found.theta)
-    return Maximum(on_simplex(p), found.steps)
+        def above(log_p):
+            p = jnp.exp(log_p)
+            slope, curvature = slope_and_curvature(p)
+            return jnp.where(present, z - theta - slope, 0.0), -p * curvature
 
+        log_p, _ = find_root(above, jnp.log(tiny), none, none - 0.7, close=0.0)
+        return jnp.where(present, jnp.exp(log_p), 0.0)
 
-class _Bracket(NamedTuple):
-    p: Array
-    low: Array
-    high: Array
-    done: Array
-    steps: Array
+    def excess(theta):
+        p = entries(theta)
+        _, curvature = slope_and_curvature(jnp.maximum(p, tiny))
+        return row_sum(p) - 1, -row_sum(jnp.where(p > 0, 1 / curvature, 0.0))
 
-
-def _invert(both: Callable, lowest, x):
-    """The p in [0, 1] with f′(p) = x, zero where x ≤ f′(0)."""
-    eps = jnp.finfo(x.dtype).eps
-
-    def refine(state: _Bracket) -> _Bracket:
-        slope, curvature = both(state.p)
-        low = jnp.where(slope <= x, state.p, state.low)
-        high = jnp.where(slope >= x, state.p, state.high)
-        newton = state.p + (x - slope) / curvature
-        # far from a p that may be tiny, halve the bracket of log p instead
-        near = (newton > state.p / 2) & (newton < 2 * state.p) & (newton > low) & (newton < high)
-        following = jnp.where(near, newton, jnp.sqrt(low) * jnp.sqrt(high))
-        # of the ratio, because the difference of two tiny numbers may underflow
-        done = state.done | (jnp.abs(following / state.p - 1) <= eps)
-        return _Bracket(jnp.where(done, state.p, following), low, high, done, state.steps + 1)
-
-    def unsettled(state: _Bracket):
-        return (state.steps < INNER_STEPS) & ~jnp.all(state.done)
-
-    tiny = jnp.full_like(x, jnp.finfo(x.dtype).tiny)
-    outside = ~(x > lowest)
-    first = _Bracket(jnp.full_like(x, 0.5), tiny, jnp.ones_like(x), outside, jnp.zeros((), int))
-    return jnp.where(outside, 0.0, jax.lax.while_loop(unsettled, refine, first).p)
+    low, high = (-slope_and_curvature(jnp.full_like(z[:1], x))[0] for x in (1.0, 1 / z.shape[0]))
+    theta, steps = find_root(excess, low, high)
+    return Maximum(on_simplex(entries(theta)), steps)
 
 
-def _terms(F: Generator, p):
-    """f(p_k), entry by entry."""
+def _derivatives(F: Generator) -> Callable:
+    """`p -> (f′(p_k), f″(p_k))`, entry by entry."""
+    slope = jax.grad(lambda p: jnp.sum(sum_over_parts(lambda part: part.terms(p), F, p.dtype)))
+    return lambda p: jax.jvp(slope, (p,), (jnp.ones_like(p),))
 
-    def terms(part):
-        if not isinstance(part, SeparableGenerator):
-            raise TypeError(f"{type(part).__name__} is not known to be separable")
-        return part.terms(p)
 
-    return sum_over_parts(terms, F, p.dtype)
+def respond(F: Generator, p: Columns, z: Columns, r: Columns) -> Columns:
+    """How p moves where z − ∇F(p) moves by r: D(r − ⟨D, r⟩/ΣD), D = 1/f″(p) on the support."""
+    support = p > 0
+    at = jnp.where(support, simplex.interior(p), 0.5)
+    # Where autodiff overflows on the way, as for p log p, through 1/p² long before 1/p does, f″ is
+    # computed slightly inside the simplex and extrapolated to p like 1/p_k.
+    derivatives, inside = _derivatives(F), simplex.interior(at, 0.5)
+    direct, extrapolated = derivatives(at)[1], derivatives(inside)[1] * (inside / at)
+    curvature = jnp.where(direct >= 0, direct, extrapolated)
+    flattest = jnp.sqrt(jnp.finfo(p.dtype).tiny)  # where f″ vanishes, ΣD would overflow
+    D = jnp.where(support, 1 / jnp.maximum(curvature, flattest), 0.0)
+    share = D / row_sum(D)
+    x = D * (r - row_sum(share * r))
+    dominant = share > 0.5  # minus the sum of the others, or it would lose their digits
+    return jnp.where(dominant, -row_sum(jnp.where(dominant, 0.0, x)), x)

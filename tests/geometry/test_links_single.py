@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.links import implicit
+from pgeom.links import threshold
 
 G = pgeom.generators
 UNITS = [1e-12, 1e-5, 1e-3, 1e5, 1e12]
@@ -69,7 +69,7 @@ def test_a_right_answer_for_a_large_order_is_not_refused(rows):
 def test_where_the_curvature_vanishes_the_derivative_is_finite():
     """f″(1e-5) = 1e-39 is zero in float32: that entry takes what the largest one gives."""
     p, r = jnp.array([[0.99999], [1e-5], [0.0]]), jnp.array([[1.0], [0.0], [0.0]])
-    x = jax.jit(lambda p, r: implicit.diagonal(G.tsallis(10.0), p, 0 * p, r))(p, r)
+    x = jax.jit(lambda p, r: threshold.respond(G.tsallis(10.0), p, 0 * p, r))(p, r)
     np.testing.assert_allclose(x[:, 0], [0.1, -0.1, 0], rtol=1e-3)
 
 

@@ -20,7 +20,7 @@ A few pairs of points show while a link is used that a function is not convex. T
 `pgeom.diagnose` is: it costs a few dozen evaluations of F per batch, and keeps a solver from
 returning one of many stationary points without a word.
 
->>> bool(contradicts_convexity(lambda p: -jnp.sum(p**2), jnp.zeros((1, 3))))
+>>> bool(contradicts_convexity(lambda p: -jnp.sum(p**2), jnp.zeros((3, 1))))
 True
 """
 
@@ -36,12 +36,11 @@ from pgeom import checks, simplex
 from pgeom.functions import scalar_function, trace
 from pgeom.generators import Parameter, Shannon, parts, shannon
 from pgeom.links.solve import (
-    ACCEPTED,
     BY_INTERIOR_POINTS,
     choose_method,
     in_unit,
+    judge,
     link_columns,
-    link_gap,
     loss_columns,
 )
 from pgeom.links.threshold import Columns
@@ -84,9 +83,10 @@ def canonical_link(F: Generator, *, with_info: bool = False) -> Callable:
 
     def link(logits: Vectors):
         z = checks.vectors("logits", logits)
-        columns = z.astype(checks.working_dtype(z)).reshape(-1, z.shape[-1]).T
-        p, gap, rounding, steps = solve(columns)
-        _refuse_failures(columns, p, gap, rounding)
+        work = z.astype(checks.working_dtype(z)).reshape(-1, z.shape[-1])
+        p, gap, solved, steps = solve(work.T)
+        what = " inside the simplex for its canonical link, got an optimality gap of"
+        _refuse(work, gap, what, right=solved)
         p = p.T.reshape(z.shape).astype(z.dtype)
         return (p, LinkInfo(gap.reshape(z.shape[:-1]), steps)) if with_info else p
 
@@ -138,7 +138,7 @@ def fenchel_young(F: Generator) -> Loss:
         z = checks.vectors("logits", logits)
         work = z.astype(checks.working_dtype(z))  # 16 bits may be too few for the loss
         values = lifted(work, labels)
-        _refuse_infinite(work, values)
+        _refuse(work, values, ", and finite at the targets, for its Fenchel–Young loss, got")
         return values.astype(z.dtype)
 
     return loss
@@ -182,35 +182,21 @@ def _solve(F: Generator, z):
     F, z, unit = in_unit(F, z)
     p, steps = link_columns(F, z)
     p = jnp.where(contradicts_convexity(F, z), jnp.nan, p)
-    gap, rounding = link_gap(F, p, z)
-    return p, unit * gap, unit * rounding, steps
+    gap, solved = judge(F, p, z)
+    return p, unit * gap, solved, steps
 
 
-def _refuse_failures(z, p, gap, rounding) -> None:
-    """Raise if the link of finite logits is not one, unless they are traced."""
-    if isinstance(p, jax.core.Tracer):
-        return
-    finite = np.all(np.isfinite(z), axis=0)
-    solved = np.asarray(gap) <= ACCEPTED * np.asarray(rounding)
-    if not np.all(solved | ~finite):
-        K, worst = len(z), np.max(np.where(finite, gap, 0))
-        raise ValueError(
-            f"F must be convex and smooth inside the simplex for its canonical link, got an "
-            f"optimality gap of {worst:.2g}; pgeom.diagnose(F, {K}) may say why"
-        )
-
-
-def _refuse_infinite(logits, values) -> None:
-    """Raise if the loss is infinite or NaN where the logits do not explain it, unless traced."""
+def _refuse(logits, values, what: str, right=True) -> None:
+    """Raise if finite logits have a value that is infinite or not right, unless they are traced."""
     if isinstance(values, jax.core.Tracer):
         return
     with np.errstate(over="ignore", invalid="ignore"):  # the difference of two finite logits too
         finite = np.isfinite(np.ptp(np.asarray(logits), axis=-1))
-    if not np.all(np.isfinite(values) | ~finite):
-        K, wrong = np.shape(logits)[-1], np.asarray(values)[finite & ~np.isfinite(values)]
+    wrong = finite & ~(np.isfinite(values) & right)
+    if np.any(wrong):
+        got, K = np.asarray(values)[wrong][0], logits.shape[-1]
         raise ValueError(
-            f"F must be convex and smooth, and finite at the targets, for its Fenchel–Young loss, "
-            f"got {wrong[0]}; pgeom.diagnose(F, {K}) may say why"
+            f"F must be convex and smooth{what} {got:.2g}; pgeom.diagnose(F, {K}) may say why"
         )
 
 
@@ -227,7 +213,10 @@ def contradicts_convexity(F: Generator, z: Columns) -> Bool[Array, ""]:
     """
     if choose_method(F) is not BY_INTERIOR_POINTS:
         return jnp.zeros((), bool)
-    points = jnp.asarray(_points(len(z)), z.dtype) + jnp.sum(jnp.zeros_like(z))
+    K = len(z)
+    draws = np.random.default_rng(0).dirichlet(np.ones(K), DRAWS)
+    inside = 0.99 * np.concatenate([np.eye(K)[:CORNERS], draws]) + 0.01 / K
+    points = jnp.asarray(inside, z.dtype) + jnp.sum(jnp.zeros_like(z))
     values, slopes = jax.vmap(jax.value_and_grad(scalar_function(F)))(points)
 
     def negative(shift):
@@ -237,11 +226,3 @@ def contradicts_convexity(F: Generator, z: Columns) -> Bool[Array, ""]:
         return jnp.any(divergence < -UNITS * jnp.finfo(z.dtype).eps * size)
 
     return negative(1) | negative(2) | negative(5)
-
-
-def _points(K: int) -> np.ndarray:
-    """Points next to the corners, draws of Dirichlet(1), and the centre, all inside."""
-    corners = np.eye(K)[np.linspace(0, K - 1, min(K, CORNERS)).astype(int)]
-    draws = np.random.default_rng(0).dirichlet(np.ones(K), DRAWS)
-    points = np.concatenate([corners, draws, np.full((1, K), 1 / K)])
-    return 0.99 * points + 0.01 / K

@@ -37,7 +37,6 @@ AT_ONCE = 4_000_000  # numbers in the matrices that are computed at the same tim
 class _State(NamedTuple):
     p: Array
     s: Array
-    slope: Array
     reach: Array
     best: Array
     best_gap: Array
@@ -57,13 +56,13 @@ def maximise(F: Generator, z: Columns) -> Maximum:
     return Maximum(points.T, jnp.max(steps, initial=0))
 
 
-def _maximise_one(F: Generator, z) -> tuple[Array, Array]:
+def _maximise_one(F: Generator, z):
     p = jnp.full_like(z, 1 / len(z))
     slope = jax.grad(F)(p)
     s = slack(z - slope) + 0.1 * (1 + jnp.max(jnp.abs(slope)))
     zero = jnp.zeros_like(slope[0])  # as the slope, also in what it varies over in a `shard_map`
     steps = zero.astype(jnp.int32)
-    first = _State(p, s, slope, zero + 0.5, p, zero + jnp.inf, steps, jnp.isnan(slope[0]), steps)
+    first = _State(p, s, zero + 0.5, p, zero + jnp.inf, steps, jnp.isnan(slope[0]), steps)
 
     def unsettled(state: _State):
         return (state.steps < STEPS) & ~state.done
@@ -79,23 +78,23 @@ def _maximise_one(F: Generator, z) -> tuple[Array, Array]:
 
 
 def _step(F: Generator, z, state: _State) -> _State:
-    p, s = state.p, state.s
+    p, s, slope = state.p, state.s, jax.grad(F)(state.p)
     target = jnp.clip((1 - state.reach) ** 2, 0.05, 0.8) * jnp.mean(p * s)
     # the Newton step for p_j s_j = target, keeping Σp = 1
     q = jnp.sqrt(p)
-    dp = _solve(jax.hessian(F)(p), q, s, q * (z - state.slope) + target / q, 1 - jnp.sum(p))
+    dp = _solve(jax.hessian(F)(p), q, s, q * (z - slope) + target / q, 1 - jnp.sum(p))
     ds = (target - s * dp) / p - s
     limit = jnp.maximum(jnp.max(-dp / p), jnp.max(-ds / s))
     length = state.reach * jnp.minimum(1.0, SHRINK / jnp.maximum(limit, SHRINK))
-    onward, s_onward = p + length * dp, s + length * ds
-    slope = jax.grad(F)(onward)
+    onward, onward_s = p + length * dp, s + length * ds
+    onward_slope = jax.grad(F)(onward)
     # ⟨z, p⟩ − F(p) + μΣlog p is concave: past its maximum along dp, this slope changes its sign
-    before = jnp.sum(dp * _barrier_slope(state.slope - z, p, target))
-    after = jnp.sum(dp * _barrier_slope(slope - z, onward, target))
-    rounding = 16 * jnp.finfo(z.dtype).eps * jnp.sum(jnp.abs(dp) * (jnp.abs(slope) - z))
+    before = jnp.sum(dp * _barrier_slope(slope - z, p, target))
+    after = jnp.sum(dp * _barrier_slope(onward_slope - z, onward, target))
+    rounding = 16 * jnp.finfo(z.dtype).eps * jnp.sum(jnp.abs(dp) * (jnp.abs(onward_slope) - z))
     kept = after <= jnp.maximum(0.5 * jnp.abs(before), rounding)
     reach = jnp.where(kept, jnp.minimum(1.0, 4 * state.reach), state.reach / 4)
-    gap, smallest = gap_and_rounding(onward, z, slope)
+    gap, smallest = gap_and_rounding(onward, z, onward_slope)
     better = kept & ((gap < 0.9 * state.best_gap) | (gap <= smallest))
     idle = jnp.where(better, 0, state.idle + 1)
     best_gap = jnp.where(better, gap, state.best_gap)
@@ -103,8 +102,7 @@ def _step(F: Generator, z, state: _State) -> _State:
     choose = partial(jnp.where, kept)
     return _State(
         choose(onward, p),
-        choose(s_onward, s),
-        choose(slope, state.slope),
+        choose(onward_s, s),
         reach,
         jnp.where(better, onward, state.best),
         best_gap,

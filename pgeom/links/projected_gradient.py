@@ -111,7 +111,10 @@ def maximise(F: Generator, z: Columns) -> Maximum:
         slow = state.steps >= SLOW
         p = jax.lax.cond(slow, lambda: _careful_step(F, z, state, onward), lambda: onward)
         slope = slopes(F, p)
-        curvature = _curvature(p - state.p, slope - state.slope, state.curvature)
+        step = p - state.p
+        square, bend = row_sum(step**2), row_sum(step * (slope - state.slope))
+        known = (square > 0) & (bend > 0)
+        curvature = jnp.where(known, bend / jnp.where(known, square, 1.0), state.curvature)
         error, rounding = _error(p, z, slope)
         idle = jnp.where(error < 0.9 * state.best_error, 0, state.idle + 1)
         settled = (error <= rounding) | ((error <= NEAR * rounding) & (idle > 3))
@@ -136,14 +139,7 @@ def maximise(F: Generator, z: Columns) -> Maximum:
     return Maximum(on_simplex(last.best), last.steps)
 
 
-def _curvature(step, change, otherwise):
-    """⟨step, change of the slopes⟩/‖step‖²; something else where that is not positive."""
-    square, bend = row_sum(step**2), row_sum(step * change)
-    known = (square > 0) & (bend > 0)
-    return jnp.where(known, bend / jnp.where(known, square, 1.0), otherwise)
-
-
-def _error(p, z, slope) -> tuple[Array, Array]:
+def _error(p, z, slope):
     """The gap, or a residual where that is larger, and the rounding of the gap, `[1, n]`."""
     gap, rounding = gap_and_rounding(p, z, slope)
     # the gap hardly sees an entry that is small and wrong, and this residual does
@@ -160,6 +156,7 @@ def _careful_step(F: Generator, z, state: _State, onward):
     p, uphill = state.p, z - state.slope
     newton = state.steps % EVERY > 0
     step = jax.lax.cond(newton, lambda: respond(F, p, z, uphill), lambda: onward - p)
+    step = jnp.where(jnp.isfinite(step), step, 0.0)  # where all curvature is rounding
     room = jnp.where(step < 0, p / jnp.where(step < 0, -step, 1.0), jnp.inf)
     farthest = jnp.minimum(jnp.min(room, axis=0, keepdims=True), 1.0)
 
@@ -181,9 +178,10 @@ def respond(F: Generator, p: Columns, z: Columns, r: Columns) -> Columns:
     """
 
     def one(p, r):
+        support = (p > 0).astype(p.dtype)
+
         def centre(v):
-            kept = jnp.where(p > 0, v, 0.0)
-            return jnp.where(p > 0, kept - jnp.sum(kept) / jnp.sum(jnp.where(p > 0, 1.0, 0.0)), 0.0)
+            return support * (v - jnp.sum(support * v) / jnp.sum(support))
 
         def multiply(v):
             return centre(jax.jvp(jax.grad(F), (p,), (centre(v),))[1])
@@ -200,14 +198,15 @@ def respond(F: Generator, p: Columns, z: Columns, r: Columns) -> Columns:
 
 
 def _conjugate_gradients(multiply: Callable, b):
-    """x with multiply(x) = b, to the rounding of b."""
-    smallest = (4 * jnp.finfo(b.dtype).eps) ** 2 * jnp.sum(b**2)
+    """x with multiply(x) = b, to the rounding of b; that of JAX fails in a `shard_map`."""
+    square = jnp.sum(b**2)
+    smallest = (4 * jnp.finfo(b.dtype).eps) ** 2 * square
 
     def advance(state):
         x, residual, direction, square, steps = state
         product = multiply(direction)
         bend = jnp.sum(direction * product)
-        length = jnp.where(bend > 0, square / jnp.where(bend > 0, bend, 1.0), 0.0)
+        length = jnp.where(bend > 0, square / bend, 0.0)
         residual = residual - length * product
         following = jnp.sum(residual**2)
         onward = residual + following / square * direction
@@ -216,5 +215,5 @@ def _conjugate_gradients(multiply: Callable, b):
     def unsettled(state):
         return (state[-1] < 2 * len(b) + 20) & (state[-2] > smallest)
 
-    first = jnp.zeros_like(b), b, b, jnp.sum(b**2), jnp.zeros((), jnp.int32)
+    first = jnp.zeros_like(b), b, b, square, jnp.zeros((), jnp.int32)
     return jax.lax.while_loop(unsettled, advance, first)[0]

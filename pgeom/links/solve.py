@@ -27,7 +27,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from pgeom import simplex
-from pgeom.derivatives import derivative_of, pushforward, sum_of_slopes
+from pgeom.derivatives import derivative_of, pushforward
 from pgeom.functions import closure_converted, scalar_function
 from pgeom.generators import (
     Combination,
@@ -90,12 +90,12 @@ def in_unit(F: Generator, z: Columns) -> tuple[Generator, Columns, Float[Array, 
     K, function = len(z), scalar_function(F)
     centre = jnp.full_like(jnp.sum(z, axis=1), 1 / K)
     centre = centre + jnp.zeros_like(function(centre))
-    halfway = ((centre + simplex.vertex(k, K, z.dtype)) / 2 for k in (0, K - 1))
-    size = jnp.maximum(*(jnp.max(jnp.abs(jax.grad(function)(p))) for p in halfway))
+    slope = jax.grad(function)((centre + simplex.vertex(0, K, z.dtype)) / 2)
+    size = jnp.max(jnp.abs(slope))
     unit = jnp.exp2(jnp.floor(jnp.log2(jnp.where((size > 0) & (size < 1), size, 1.0))))
     largest, unit = jax.lax.stop_gradient((jnp.max(z, axis=0, keepdims=True), unit))
     if choose_method(F) is BY_INTERIOR_POINTS:
-        divided = lambda p: function(p) / unit  # noqa: E731
+        divided = Combination((1 / unit,), (function,))
     else:
         divided = jax.tree.map(lambda x: jnp.asarray(x, z.dtype), F).rescaled(1 / unit)
     return divided, (z - largest) / unit, unit
@@ -106,31 +106,29 @@ def link_columns(F: Generator, z: Columns) -> Maximum:
     method = choose_method(F)
     parameters, tree = jax.tree.flatten(_with_parameters(F, z))
 
-    @jax.custom_jvp
-    def link(z, parameters):
-        p, steps = method.maximise(tree.unflatten(parameters), jnp.maximum(z, -FARTHEST))
-        return p, steps.astype(z.dtype)  # no integers: in a shard_map they have no slope
+    below = jnp.maximum(z, -FARTHEST)
+    fixed = jax.lax.stop_gradient((parameters, below))
+    found = method.maximise(tree.unflatten(fixed[0]), fixed[1])
 
-    def link_jvp(primals, tangents):
-        # By hand because the iteration need not be differentiated.
-        (z, parameters), (z_dot, parameter_dots) = primals, tangents
-        p, steps = link(*primals)
+    @jax.custom_jvp
+    def point(p, z, parameters):
+        return p
+
+    # By hand because the iteration need not be differentiated.
+    @derivative_of(point)
+    def rules(p, found, z, parameters):
+        def respond(residual):
+            return method.respond(tree.unflatten(parameters), p, z, residual)
 
         def slopes_at(*parameters):
             return slopes(tree.unflatten(parameters), simplex.interior(p))
 
-        def residual_in_parameters(dots):
-            return -pushforward(slopes_at, parameters, dots)
+        def respond_to_parameters(dots):
+            return respond(-pushforward(slopes_at, parameters, dots))
 
-        residual = sum_of_slopes(
-            p, (z_dot, lambda dot: dot), (parameter_dots, residual_in_parameters)
-        )
-        F, z = tree.unflatten(parameters), jnp.maximum(z, -FARTHEST)
-        return (p, steps), (method.respond(F, p, z, residual), jnp.zeros_like(steps))
+        return None, respond, respond_to_parameters
 
-    link.defjvp(link_jvp, symbolic_zeros=True)
-    p, steps = link(z, parameters)
-    return Maximum(p, steps.astype(int))
+    return found._replace(p=point(found.p, below, parameters))
 
 
 def loss_columns(F: Generator, z: Columns, eta: Columns) -> Float[Array, " n"]:
@@ -189,10 +187,11 @@ def _value(F: Generator, p, z, eta):
     if not by_interior_points:
         return value
     # at a kink of F the multipliers are those of one side, and the sum is some other number
-    gap, rounding = link_gap(F, p, z)
-    return jnp.where(gap > ACCEPTED * rounding, jnp.nan, value)
+    return jnp.where(judge(F, p, z)[1], value, jnp.nan)
 
 
-def link_gap(F: Generator, p: Columns, z: Columns) -> tuple[Array, Array]:
-    """The optimality gap of each column and its rounding, `[n]`."""
-    return gap_and_rounding(p, jnp.maximum(z, -FARTHEST), slopes(F, simplex.interior(p)))
+def judge(F: Generator, p: Columns, z: Columns) -> tuple[Array, Array]:
+    """The optimality gap of each column, and whether p is an answer, `[n]`."""
+    slope = slopes(F, simplex.interior(p))
+    gap, rounding = gap_and_rounding(p, jnp.maximum(z, -FARTHEST), slope)
+    return gap, gap <= ACCEPTED * rounding

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from pgeom import simplex
-from pgeom.generators import Shannon, Spherical, SquaredNorm, Tsallis, parts, sum_over_parts
+from pgeom.generators import Shannon, Spherical, SquaredNorm, Tsallis, parts
 from pgeom.special import tempered_log
 from pgeom.types import AnyArray, Generator
 
@@ -158,12 +158,12 @@ def _entmax(F: Tsallis, z) -> Maximum:
     return Maximum(*jax.lax.cond(alpha > 2, refined, settled))
 
 
-def _from_smallest(z, alpha, tau) -> tuple[Array, Array]:
+def _from_smallest(z, alpha, tau):
     """p of a Tsallis entropy of order α > 2, from its smallest entry that is not zero.
 
     From p^{α−1} = (z − τ)(α − 1)/α a small p would be the root of a difference that is all
     rounding. With q > 0 the smallest entry, at the logit r, and p^{α−1} = q^{α−1} +
-    (z − r)(α − 1)/α, nothing cancels, and Σp is convex in q.
+    (z − r)(α − 1)/α, nothing cancels.
     """
     beta = alpha - 1
 
@@ -185,18 +185,19 @@ def _from_smallest(z, alpha, tau) -> tuple[Array, Array]:
     _, above, _ = jax.lax.while_loop(lambda state: jnp.any(state[2]), ascend, first)
     powers, support = log_powers(above), above >= 0
 
-    def log_entries(log_q):
-        return jnp.where(support, jnp.logaddexp(beta * log_q, powers) / beta, -jnp.inf)
+    def log_entries(minus_log_q):
+        powers_of_q = -beta * minus_log_q
+        return powers_of_q, jnp.logaddexp(powers_of_q, powers) / beta
 
-    def excess(minus_q):
-        log_q = jnp.log(simplex.interior(-minus_q))
-        log_p = log_entries(log_q)
-        growth = jnp.where(support, jnp.exp((beta - 1) * (log_q - log_p)), 0.0)
-        return row_sum(jnp.exp(log_p)) - 1, -row_sum(growth)
+    def excess(minus_log_q):
+        powers_of_q, log_p = log_entries(minus_log_q)
+        growth = jnp.where(support, jnp.exp(powers_of_q - (beta - 1) * log_p), 0.0)
+        return row_sum(jnp.where(support, jnp.exp(log_p), 0.0)) - 1, -row_sum(growth)
 
-    most = 1 / row_sum(support.astype(z.dtype))
-    minus_q, steps = find_root(excess, -most, jnp.zeros_like(most))
-    return jnp.exp(log_entries(jnp.log(simplex.interior(-minus_q)))), steps
+    least = jnp.log(row_sum(support.astype(z.dtype)))
+    most = jnp.full_like(least, -jnp.log(jnp.finfo(z.dtype).tiny))
+    minus_log_q, steps = find_root(excess, least, most)
+    return jnp.where(support, jnp.exp(log_entries(minus_log_q)[1]), 0.0), steps
 
 
 def _log1p_ratio(y):
@@ -204,7 +205,7 @@ def _log1p_ratio(y):
     return jnp.where(y == 0, 1.0, jnp.log1p(y) / jnp.where(y == 0, 1.0, y))
 
 
-FORMULAS = {
+FORMULAS: dict[type, Callable] = {
     Shannon: _softmax,
     SquaredNorm: _sparsemax,
     Spherical: _spherical,
@@ -241,7 +242,10 @@ def _by_inversion(F: Generator, z) -> Maximum:
 
 def _derivatives(F: Generator) -> Callable:
     """`p -> (f′(p_k), f″(p_k))`, entry by entry."""
-    slope = jax.grad(lambda p: jnp.sum(sum_over_parts(lambda part: part.terms(p), F, p.dtype)))
+
+    def slope(p):
+        return jax.grad(F)(p.ravel()).reshape(p.shape)
+
     return lambda p: jax.jvp(slope, (p,), (jnp.ones_like(p),))
 
 

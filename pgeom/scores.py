@@ -342,7 +342,7 @@ def _pure_divergence(F: Callable) -> Callable:
             def bound(x):
                 return F(x, *parameters)
 
-            return _definition(bound, q, p, d, values_at(bound, q), values_at(bound, p))[0]
+            return by_definition(bound, q, p, d, values_at(bound, q), values_at(bound, p))[0]
 
         moving = [q, d, *parameters]
         return (
@@ -367,7 +367,7 @@ def _value(F: Generator, q, p, d):
 
     def chunk_values(start):
         some = [jax.lax.dynamic_slice_in_dim(x, start, chunk) for x in (q, p, d)]
-        definition, size = _definition(F, *some, *map(jax.vmap(F), some[:2]))
+        definition, size = by_definition(F, *some, *map(jax.vmap(F), some[:2]))
         exact = definition >= size / EXACT_ENOUGH[p.dtype.itemsize]
         return jax.lax.cond(jnp.all(exact), lambda: definition, lambda: _careful_value(F, *some))
 
@@ -379,13 +379,13 @@ def _value(F: Generator, q, p, d):
 
 def _careful_value(F: Generator, q, p, d):
     """The integral where it agrees with the definition, and the definition elsewhere."""
-    definition, size = _definition(F, q, p, d, values_at(F, q), values_at(F, p))
+    definition, size = by_definition(F, q, p, d, values_at(F, q), values_at(F, p))
     integral = jax.vmap(lambda q, d: _integral(F, q, d))(q, d)
     same = jnp.abs(integral - definition) <= AGREEMENT * jnp.finfo(p.dtype).eps * size
     return jnp.where(same & jnp.isfinite(definition), integral, definition)
 
 
-def _definition(F: Generator, q, p, d, F_q, F_p) -> tuple[Array, Array]:
+def by_definition(F: Generator, q, p, d, F_q, F_p) -> tuple[Array, Array]:
     """F(q) − F(p) − ⟨∇F(p), d⟩, and the size of its terms."""
     slope = slopes(F, p)
     size = jnp.abs(F_q) + jnp.abs(F_p) + jnp.sum(jnp.abs(slope) * (p + q), axis=1)

@@ -30,7 +30,7 @@ from typing import NamedTuple, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from pgeom import checks, simplex
 from pgeom.functions import scalar_function, trace
@@ -45,6 +45,7 @@ from pgeom.links.solve import (
 )
 from pgeom.links.threshold import Columns
 from pgeom.pickling import picklable
+from pgeom.scores import by_definition
 from pgeom.simplex import softmax_cross_entropy
 from pgeom.types import Generator, Labels, Loss, Vectors
 
@@ -144,7 +145,7 @@ def fenchel_young(F: Generator) -> Loss:
     return loss
 
 
-def _loss_forms(F: Generator) -> tuple[Callable, Callable]:
+def _loss_forms(F: Generator):
     """The loss of a batch `[n, K]` for labels and for soft targets."""
     (c, part), *others = parts(F)
     if isinstance(part, Shannon) and not others:
@@ -164,7 +165,7 @@ def _loss_forms(F: Generator) -> tuple[Callable, Callable]:
     return for_labels, for_targets
 
 
-def _cross_entropy_forms(c: Parameter) -> tuple[Callable, Callable]:
+def _cross_entropy_forms(c: Parameter):
     """c times the cross-entropy, or the divergence of Shannon, of z/c: its link is softmax(z/c)."""
 
     def multiple(form):
@@ -201,10 +202,10 @@ def _refuse(logits, values, what: str, right=True) -> None:
 
 
 UNITS = 64  # of rounding of the terms of a divergence that a negative one must exceed
-DRAWS, CORNERS = 16, 16
+POINTS = 16  # next to the corners, and as many draws
 
 
-def contradicts_convexity(F: Generator, z: Columns) -> Bool[Array, ""]:
+def contradicts_convexity(F: Generator, z: Columns) -> Array:
     """Whether D_F(q, p) < 0 for one of a few pairs; never of a generator known to be convex.
 
     Not a search, as `pgeom.diagnose` is: it costs a few dozen evaluations of F per batch, and keeps
@@ -214,15 +215,14 @@ def contradicts_convexity(F: Generator, z: Columns) -> Bool[Array, ""]:
     if choose_method(F) is not BY_INTERIOR_POINTS:
         return jnp.zeros((), bool)
     K = len(z)
-    draws = np.random.default_rng(0).dirichlet(np.ones(K), DRAWS)
-    inside = 0.99 * np.concatenate([np.eye(K)[:CORNERS], draws]) + 0.01 / K
+    draws = np.random.default_rng(0).dirichlet(np.ones(K), POINTS)
+    inside = 0.99 * np.concatenate([np.eye(K)[:POINTS], draws]) + 0.01 / K
     points = jnp.asarray(inside, z.dtype) + jnp.sum(jnp.zeros_like(z))
-    values, slopes = jax.vmap(jax.value_and_grad(scalar_function(F)))(points)
+    values = jax.vmap(F)(points)
 
     def negative(shift):
-        q, at_q = jnp.roll(points, shift, axis=0), jnp.roll(values, shift)
-        divergence = at_q - values - jnp.sum(slopes * (q - points), axis=1)
-        size = jnp.abs(at_q) + jnp.abs(values) + jnp.sum(jnp.abs(slopes) * (q + points), axis=1)
+        q, at_q = (jnp.roll(x, shift, axis=0) for x in (points, values))
+        divergence, size = by_definition(F, q, points, q - points, at_q, values)
         return jnp.any(divergence < -UNITS * jnp.finfo(z.dtype).eps * size)
 
     return negative(1) | negative(2) | negative(5)

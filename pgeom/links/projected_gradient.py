@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from pgeom import simplex
 from pgeom.links.threshold import Columns, Maximum, find_root, on_simplex, row_sum
@@ -48,7 +48,7 @@ def slack(residual):
     return jnp.max(residual, axis=0, keepdims=True) - residual
 
 
-def gap_and_rounding(p, z, slope) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def gap_and_rounding(p, z, slope) -> tuple[Array, Array]:
     """The optimality gap of each column, or of one vector, and a few units of its rounding.
 
     Args:
@@ -113,16 +113,18 @@ def maximise(F: Generator, z: Columns) -> Maximum:
         slope = slopes(F, p)
         step = p - state.p
         square, bend = row_sum(step**2), row_sum(step * (slope - state.slope))
-        known = (square > 0) & (bend > 0)
-        curvature = jnp.where(known, bend / jnp.where(known, square, 1.0), state.curvature)
-        error, rounding = _error(p, z, slope)
+        curvature = jnp.where((square > 0) & (bend > 0), bend / square, state.curvature)
+        gap, rounding = gap_and_rounding(p, z, slope)
+        # the gap hardly sees an entry that is small and wrong, and this residual does
+        wrong = jnp.max(jnp.minimum(slack(z - slope), p), axis=0)
+        error = jnp.maximum(gap, wrong / 2)
         idle = jnp.where(error < 0.9 * state.best_error, 0, state.idle + 1)
         settled = (error <= rounding) | ((error <= NEAR * rounding) & (idle > 3))
         return _State(
             p,
             slope,
             jnp.maximum(curvature, FLATTEST),
-            jnp.where(error < state.best_error, p, state.best),
+            jnp.where((error < state.best_error)[None], p, state.best),
             jnp.minimum(error, state.best_error),
             jnp.where(settled | jnp.isnan(error) | (state.idle >= PATIENCE), PATIENCE, idle),
             state.steps + 1,
@@ -132,19 +134,12 @@ def maximise(F: Generator, z: Columns) -> Maximum:
         return (state.steps < STEPS) & jnp.any(state.idle < PATIENCE)
 
     p = jnp.full_like(z, 1 / len(z))
-    none = jnp.zeros_like(z[:1])
-    idle, steps = none.astype(jnp.int32), jnp.zeros((), jnp.int32)
-    first = _State(p, slopes(F, p), none + 1, p, none + jnp.inf, idle, steps)
+    none, zero = jnp.zeros_like(z[0]), jnp.zeros((), jnp.int32)
+    idle = none.astype(jnp.int32)
+    curvature = jnp.ones_like(z[:1])
+    first = _State(p, slopes(F, p), curvature, p, none + jnp.inf, idle, zero)
     last = jax.lax.while_loop(unsettled, advance, first)
     return Maximum(on_simplex(last.best), last.steps)
-
-
-def _error(p, z, slope):
-    """The gap, or a residual where that is larger, and the rounding of the gap, `[1, n]`."""
-    gap, rounding = gap_and_rounding(p, z, slope)
-    # the gap hardly sees an entry that is small and wrong, and this residual does
-    wrong = jnp.max(jnp.minimum(slack(z - slope), p), axis=0)
-    return jnp.maximum(gap, wrong / 2)[None], rounding[None]
 
 
 def _careful_step(F: Generator, z, state: _State, onward):
@@ -157,7 +152,7 @@ def _careful_step(F: Generator, z, state: _State, onward):
     newton = state.steps % EVERY > 0
     step = jax.lax.cond(newton, lambda: respond(F, p, z, uphill), lambda: onward - p)
     step = jnp.where(jnp.isfinite(step), step, 0.0)  # where all curvature is rounding
-    room = jnp.where(step < 0, p / jnp.where(step < 0, -step, 1.0), jnp.inf)
+    room = jnp.where(step < 0, -p / step, jnp.inf)
     farthest = jnp.minimum(jnp.min(room, axis=0, keepdims=True), 1.0)
 
     def ascent(length):

@@ -79,7 +79,7 @@ def choose_method(F: Generator) -> Method:
     return BY_INTERIOR_POINTS
 
 
-def in_unit(F: Generator, z: Columns) -> tuple[Generator, Columns, Float[Array, ""]]:
+def in_unit(F: Generator, z: Columns) -> tuple[Generator, Columns, Array]:
     """F and z in a unit in which the slopes of F are not small, the largest logit at zero.
 
     In it no tolerance depends on the units of the user. It is a power of two, by which no digit
@@ -90,8 +90,8 @@ def in_unit(F: Generator, z: Columns) -> tuple[Generator, Columns, Float[Array, 
     K, function = len(z), scalar_function(F)
     centre = jnp.full_like(jnp.sum(z, axis=1), 1 / K)
     centre = centre + jnp.zeros_like(function(centre))
-    slope = jax.grad(function)((centre + simplex.vertex(0, K, z.dtype)) / 2)
-    size = jnp.max(jnp.abs(slope))
+    halfway = (centre + simplex.vertex(0, K, z.dtype)) / 2
+    size = jnp.max(jnp.abs(jax.grad(function)(halfway)))
     unit = jnp.exp2(jnp.floor(jnp.log2(jnp.where((size > 0) & (size < 1), size, 1.0))))
     largest, unit = jax.lax.stop_gradient((jnp.max(z, axis=0, keepdims=True), unit))
     if choose_method(F) is BY_INTERIOR_POINTS:

@@ -24,12 +24,12 @@ from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from pgeom import simplex
 from pgeom.generators import Shannon, Spherical, SquaredNorm, Tsallis, parts
 from pgeom.special import tempered_log
-from pgeom.types import AnyArray, Generator
+from pgeom.types import Generator
 
 Columns: TypeAlias = Float[Array, "K n"]
 """Logits or points, one example per column."""
@@ -42,7 +42,7 @@ class Maximum(NamedTuple):
     """The maximiser of ⟨z, p⟩ − F(p) for each example, and the number of steps taken."""
 
     p: Columns
-    steps: Int[AnyArray, ""]
+    steps: Array
 
 
 def find_root(function: Callable, low, high, start=None, *, close=None) -> tuple[Array, Array]:
@@ -70,7 +70,7 @@ def find_root(function: Callable, low, high, start=None, *, close=None) -> tuple
         value, slope = function(x)
         low = jnp.where(value >= 0, x, low)
         high = jnp.where(value <= 0, x, high)
-        newton = x - value / jnp.where(slope < 0, slope, -1.0)
+        newton = x - value / slope
         halve = (steps > PATIENCE) & (steps % 2 == 0)
         inside = (newton > low) & (newton < high) & (slope < 0) & ~halve
         following = jnp.where(inside, newton, (low + high) / 2)
@@ -124,14 +124,14 @@ def _spherical(F: Spherical, z) -> Maximum:
         return row_sum(above**2) - 1, -2 * row_sum(above)
 
     none = jnp.zeros_like(z[:1])
-    theta, steps = find_root(excess, none - 1, none - z.shape[0] ** -0.5)
+    theta, steps = find_root(excess, none - 1, none - len(z) ** -0.5)
     return Maximum(on_simplex(jnp.maximum(z - theta, 0.0)), steps)
 
 
 def _entmax(F: Tsallis, z) -> Maximum:
     """p = [(1 + (α − 1)(z − θ))/α]₊^{1/(α−1)}, by logarithms: α = 1 is no exception."""
     alpha = jnp.asarray(F.alpha, z.dtype)
-    beta, K = alpha - 1, jnp.asarray(1 / z.shape[0], z.dtype)
+    beta, K = alpha - 1, jnp.asarray(1 / len(z), z.dtype)
 
     def log_entries(theta):
         x = z - theta
@@ -148,14 +148,12 @@ def _entmax(F: Tsallis, z) -> Maximum:
     highest = none - 1 - alpha * tempered_log(K, 2 - alpha)
     theta, steps = find_root(excess, none - 1, highest)
 
-    def refined():
-        p, more = _from_smallest(z, alpha, theta - 1 / beta)
-        return on_simplex(p), steps + more
-
-    def settled():
-        return on_simplex(jnp.exp(log_entries(theta))), steps
-
-    return Maximum(*jax.lax.cond(alpha > 2, refined, settled))
+    p, more = jax.lax.cond(
+        alpha > 2,
+        lambda: _from_smallest(z, alpha, theta - 1 / beta),
+        lambda: (jnp.exp(log_entries(theta)), jnp.zeros_like(steps)),
+    )
+    return Maximum(on_simplex(p), steps + more)
 
 
 def _from_smallest(z, alpha, tau):
@@ -168,7 +166,7 @@ def _from_smallest(z, alpha, tau):
     beta = alpha - 1
 
     def log_powers(above):
-        return jnp.where(above > 0, jnp.log(jnp.maximum(above, 0.0) * (beta / alpha)), -jnp.inf)
+        return jnp.log(jnp.maximum(above, 0.0) * (beta / alpha))
 
     # In the loop, and with z − r carried out of it, because a compiler may compute z twice and
     # round it in two ways: a logit that is its own r must be at zero exactly.
@@ -202,7 +200,7 @@ def _from_smallest(z, alpha, tau):
 
 def _log1p_ratio(y):
     """log(1 + y)/y, one at zero."""
-    return jnp.where(y == 0, 1.0, jnp.log1p(y) / jnp.where(y == 0, 1.0, y))
+    return jnp.where(y == 0, 1.0, jnp.log1p(y) / y)
 
 
 FORMULAS: dict[type, Callable] = {
@@ -235,7 +233,7 @@ def _by_inversion(F: Generator, z) -> Maximum:
         _, curvature = slope_and_curvature(jnp.maximum(p, tiny))
         return row_sum(p) - 1, -row_sum(jnp.where(p > 0, 1 / curvature, 0.0))
 
-    low, high = (-slope_and_curvature(jnp.full_like(z[:1], x))[0] for x in (1.0, 1 / z.shape[0]))
+    low, high = (-slope_and_curvature(jnp.full_like(z[:1], x))[0] for x in (1.0, 1 / len(z)))
     theta, steps = find_root(excess, low, high)
     return Maximum(on_simplex(entries(theta)), steps)
 

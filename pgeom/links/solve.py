@@ -83,18 +83,23 @@ def in_unit(F: Generator, z: Columns) -> tuple[Generator, Columns, Array]:
     """F and z in a unit in which the slopes of F are not small, the largest logit at zero.
 
     In it no tolerance depends on the units of the user. It is a power of two, by which no digit
-    changes, and at most one, so that no small loss underflows. In a `shard_map` z then varies over
-    every axis of devices over which z or F do: loops and traced functions keep such types, and the
-    gradient of F at a point that is the same on every device would be the sum over devices.
+    changes, and at most one where a tiny loss is exact and would underflow. In a `shard_map` z then
+    varies over every axis of devices over which z or F do: loops and traced functions keep such
+    types, and the gradient of F at a point that is the same on every device would be the sum over
+    devices.
     """
     K, function = len(z), scalar_function(F)
     centre = jnp.full_like(jnp.sum(z, axis=1), 1 / K)
     centre = centre + jnp.zeros_like(function(centre))
-    halfway = (centre + simplex.vertex(0, K, z.dtype)) / 2
-    size = jnp.max(jnp.abs(jax.grad(function)(halfway)))
-    unit = jnp.exp2(jnp.floor(jnp.log2(jnp.where((size > 0) & (size < 1), size, 1.0))))
+    first, last = ((centre + simplex.vertex(k, K, z.dtype)) / 2 for k in (0, K - 1))
+    middle, *others = (jax.grad(function)(p) for p in (centre, first, last))
+    apart = jnp.maximum(*(jnp.max(jnp.abs(other - middle)) for other in others))
+    size = jnp.max(jnp.abs(middle)) + apart
+    by_interior_points = choose_method(F) is BY_INTERIOR_POINTS
+    size = size if by_interior_points else jnp.minimum(size, 1.0)
+    unit = jnp.exp2(jnp.floor(jnp.log2(jnp.where((size > 0) & (size < jnp.inf), size, 1.0))))
     largest, unit = jax.lax.stop_gradient((jnp.max(z, axis=0, keepdims=True), unit))
-    if choose_method(F) is BY_INTERIOR_POINTS:
+    if by_interior_points:
         divided = Combination((1 / unit,), (function,))
     else:
         divided = jax.tree.map(lambda x: jnp.asarray(x, z.dtype), F).rescaled(1 / unit)

@@ -12,8 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from experiments.engine.command import Command
-from experiments.engine.data_options import parse_kinds, parse_regimes
-from experiments.engine.options import DEFAULTS, Common, Options, choose_training, make_study
+from experiments.engine.options import (
+    DEFAULTS,
+    Common,
+    Options,
+    choose_training,
+    make_study,
+    parse_kinds,
+    parse_regimes,
+)
 from experiments.engine.study import Study
 from experiments.shell import command_line
 from pgeom.data.regimes import CLEAN, Regime

@@ -12,7 +12,7 @@ from experiments.shell.errors import UsageError
 from pgeom.messages import count
 
 if TYPE_CHECKING:
-    from experiments.engine.recompute import Comparison
+    from experiments.engine.replaying import Comparison
 
 
 def main(
@@ -34,9 +34,8 @@ def main(
     # here and not above: --help should not wait for JAX
     from experiments.engine import devices
     from experiments.engine.jobs import Machine
-    from experiments.engine.rebuild import find_record, name_files, rebuild_study
-    from experiments.engine.recompute import recompute
-    from experiments.engine.sensitivity import MEASURES
+    from experiments.engine.measures import MEASURES
+    from experiments.engine.replaying import find_record, name_files, rebuild_study, recompute
     from experiments.engine.store import Store
 
     store = Store(out)

@@ -39,7 +39,7 @@ def main(
 
 def make_probed(options: Options, losses: tuple[str, ...], dataset: str = "digits") -> Study:
     """Clean data, with the accuracy under every perturbation in each record."""
-    from experiments.engine.sensitivity import PERTURBATIONS
+    from experiments.engine.measures import PERTURBATIONS
 
     study = make_study("robustness", options, dataset, regimes=("clean",), losses=losses)
     if not study.dataset.unit_range:
@@ -52,7 +52,7 @@ def make_probed(options: Options, losses: tuple[str, ...], dataset: str = "digit
 
 def make_grids(frame) -> list:
     """One table per kind of perturbation."""
-    from experiments.engine.sensitivity import APGD, FGSM, NATURAL, PGD
+    from experiments.engine.measures import APGD, FGSM, NATURAL, PGD
     from experiments.tables.samples import BALANCED, headline
     from experiments.tables.summary import performance
 
@@ -69,8 +69,8 @@ def make_grids(frame) -> list:
 def show(study: Study, command: Command) -> list[Path]:
     """Write the figures and the tables and print the latter, all from records."""
     from experiments import figures
+    from experiments.engine.measures import ATTACKS, NATURAL, RADII
     from experiments.engine.results import read_frame
-    from experiments.engine.sensitivity import ATTACKS, NATURAL, RADII
     from experiments.tables.grid import publish
     from experiments.tables.summary import summarise
 

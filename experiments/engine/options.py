@@ -1,22 +1,112 @@
 """The options that every experiment shares, and the study that they ask for."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import tyro
 
-from experiments.engine.data_options import load_dataset, parse_kinds, parse_regimes
 from experiments.engine.study import Sources, Study
 from experiments.shell.errors import UsageError, refusals
 from experiments.shell.names import choose_all
 from pgeom.data import sources
+from pgeom.data.dataset import Dataset
+from pgeom.data.regimes import KINDS, Regime
 from pgeom.data.splits import split_rows
 from pgeom.losses import catalogue
 from pgeom.losses.spec import Link, LossSpec
-from pgeom.messages import count
+from pgeom.messages import count, known_name, separated
 from pgeom.training.settings import PROTOCOL, StopOn, Training, fit_to_size
+
+ARGUMENTS = {"target=": "--target", "impute=True": "--impute", "noise_map=": "--noise-map FROM:TO"}
+
+
+def parse_regimes(
+    words: tuple[str, ...], dataset: Dataset, seed: int, *, option: str = "--regimes"
+) -> tuple[Regime, ...]:
+    """The regimes asked for, each of which the dataset must allow; its own ones if none are."""
+    regimes = parse_kinds(words, option=option)
+    with refusals(f"{option}: ", ARGUMENTS):
+        for regime in regimes:
+            split_rows(dataset, seed, regime)
+    order = {regime: place for place, regime in enumerate(dataset.regimes)}
+    return tuple(sorted(regimes, key=lambda one: order.get(one, len(order)))) or dataset.regimes
+
+
+def parse_kinds(words: tuple[str, ...], *, option: str = "--regimes") -> tuple[Regime, ...]:
+    """The regimes of these words, each once, whether a dataset allows them or not."""
+    for word in words:
+        if (hint := separated(word)) is not None:
+            raise UsageError(f"{option}: unknown regime {word!r}; {hint}")
+    with refusals(f"{option}: "):
+        return tuple(dict.fromkeys(map(Regime.parse, words)))
+
+
+def load_dataset(
+    name: str,
+    regimes: tuple[str, ...],
+    *,
+    target: str | None,
+    impute: bool,
+    noise_map: Sequence[str],
+) -> Dataset:
+    """A dataset by its name or path, with the user's class map where one is given.
+
+    Args:
+      name: as on the command line.
+      regimes: to which a class map must be of use.
+      target: the column of the labels.
+      impute: whether values may be missing.
+      noise_map: pairs `FROM:TO` of class names.
+    """
+    with refusals("", ARGUMENTS):
+        dataset = sources.load(name, target=target, impute=impute)
+    if not noise_map:
+        return dataset
+    wanted = [word.rpartition("-")[0] for word in regimes] or [r.kind for r in dataset.regimes]
+    if not any("class_map" in KINDS[kind].reads for kind in wanted if kind in KINDS):
+        raise UsageError("--noise-map is for asymmetric noise, as in --regimes asymmetric-40")
+    return replace(dataset, noise_map=parse_noise_map(noise_map, dataset.classes))
+
+
+def parse_noise_map(pairs: Iterable[str], classes: Sequence[str]) -> tuple[int, ...]:
+    """The class map of pairs `FROM:TO` of class names; a class that begins no pair stays.
+
+    >>> parse_noise_map(["cat:dog", "rat:dog"], ("cat", "dog", "rat"))
+    (1, 1, 1)
+
+    Raises:
+      UsageError: for a text that is no such pair, or a class with two targets.
+    """
+    numbers = {name: number for number, name in enumerate(classes)}
+    moved: dict[int, int] = {}
+    for pair in pairs:
+        origin, target = (numbers[name] for name in _split_pair(pair, numbers))
+        if origin == target:
+            raise UsageError(f"--noise-map: must change the class, got {pair!r}")
+        if origin in moved:
+            raise UsageError(f"--noise-map: {classes[origin]!r} must have one target, got two")
+        moved[origin] = target
+    return tuple(moved.get(number, number) for number in range(len(classes)))
+
+
+def _split_pair(pair: str, known: dict[str, int]) -> tuple[str, str]:
+    """The two class names of `FROM:TO`, each of which may have a colon itself."""
+    cuts = [place for place, letter in enumerate(pair) if letter == ":"]
+    halves = [(pair[:cut], pair[cut + 1 :]) for cut in cuts]
+    if not halves:
+        raise UsageError(f"--noise-map: must be pairs FROM:TO of classes, got {pair!r}")
+    for origin, target in halves:
+        if origin in known and target in known:
+            return origin, target
+    if len(halves) > 1 and (hint := separated(pair)) is not None:
+        raise UsageError(f"--noise-map: must be pairs FROM:TO of classes, got {pair!r}; {hint}")
+    origin, target = halves[0]
+    kind = "class in --noise-map:"
+    with refusals():
+        return known_name(kind, origin, known), known_name(kind, target, known)
+
 
 SEEDS = 5
 LARGEST_SEED = 2**32 - 1  # that NumPy and scikit-learn take
@@ -152,7 +242,7 @@ def make_study(
       known: the losses to choose from, by default the general ones of the catalogue.
     """
     # here and not above: a mistake in the command line should not wait for JAX
-    from experiments.engine import own_losses, own_models
+    from experiments.engine import user_files
 
     chosen = choose_all("loss", losses, known, catalogue.SYNONYMS)
     data = load_dataset(
@@ -163,9 +253,9 @@ def make_study(
         noise_map=options.noise_map,
     )
     K, match = data.num_classes, not options.no_match
-    own = own_losses.load_generators(options.generators, K, match=match)
-    own += own_losses.load_losses(options.own_losses, K)
-    own_losses.require_new_names(own, catalogue.LOSSES)
+    own = user_files.load_generators(options.generators, K, match=match)
+    own += user_files.load_losses(options.own_losses, K)
+    user_files.require_new_names(own, catalogue.LOSSES)
     chosen_losses = [*(known[loss] for loss in chosen), *own]
     if options.link == "canonical":
         chosen_losses = [x.with_canonical_link() if x.generator else x for x in chosen_losses]
@@ -176,12 +266,12 @@ def make_study(
         regimes=parse_regimes(regimes, data, seeds[0]),
         seeds=seeds,
         losses=tuple(chosen_losses),
-        model=own_models.make_model(options.model, data),
+        model=user_files.make_model(options.model, data),
         noisy_validation=options.validation == "noisy",
         sources=Sources(
             dataset={"name": dataset, "target": options.target, "impute": options.impute},
             model=options.model,
-            losses=own_losses.name_sources(options.generators, options.own_losses),
+            losses=user_files.name_sources(options.generators, options.own_losses),
         ),
     )
     return choose_training(study, options)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from experiments import ablation
-from experiments.engine import sensitivity
+from experiments.engine import measures
 from experiments.figures.studies import (
     ATTACKS,
     PROTOCOL,
@@ -227,7 +227,7 @@ def best_variants(results: Results) -> str:
 def robustness_table(results: Results) -> str:
     """Which attack is the strongest at equal radius."""
     runs, parts = results.robustness, []
-    for radius in sensitivity.RADII:
+    for radius in measures.RADII:
         left = {name: means(runs, f"{name.lower()}_{radius}").mean() for name in ATTACKS}
         strongest = min(left, key=lambda name: left[name])
         parts.append(f"{strongest} at {radius} ({left[strongest]:.3f})")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from experiments import ablation, figures, longtail
-from experiments.engine import sensitivity
+from experiments.engine import measures
 from experiments.figures.legend import Legend
 from experiments.report.gather import Results
 from experiments.report.item_files import Findings
@@ -195,7 +195,7 @@ FIGURES = {
     "natural-corruption": Recipe(
         "Accuracy under corrupted inputs",
         lambda results, path: figures.natural_corruption(
-            results.robustness, results.legend, sensitivity.NATURAL, path
+            results.robustness, results.legend, measures.NATURAL, path
         ),
         "robustness",
         data="robustness-runs",
@@ -203,7 +203,7 @@ FIGURES = {
     "attacks": Recipe(
         "Accuracy under attack",
         lambda results, path: figures.attacks(
-            results.robustness, results.legend, sensitivity.RADII, path
+            results.robustness, results.legend, measures.RADII, path
         ),
         "robustness",
         data="robustness-runs",

@@ -17,8 +17,7 @@ from rich.console import Console
 
 from experiments.engine import devices as machine
 from experiments.engine.identity import describe
-from experiments.engine.jobs import Machine, train_missing
-from experiments.engine.missing import Job
+from experiments.engine.jobs import Job, Machine, train_missing
 from experiments.engine.store import Store
 from experiments.engine.study import Study
 from pgeom.data import sources

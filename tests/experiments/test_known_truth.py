@@ -9,7 +9,7 @@ from scipy.special import rel_entr
 
 from experiments import known_truth
 from experiments.engine.options import Options
-from experiments.engine.rebuild import rebuild_study
+from experiments.engine.replaying import rebuild_study
 from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
 from experiments.tables import regrets

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from experiments import ablation, comparison, noise
-from experiments.engine import devices, own_losses
+from experiments.engine import devices, user_files
 from experiments.engine.command import Command
 from experiments.engine.options import Options
 from experiments.engine.store import Store
@@ -57,7 +57,7 @@ def mine(tmp_path):
 
 @pytest.fixture(autouse=True)
 def loaded_anew():
-    own_losses.load_once.cache_clear()
+    user_files.load_once.cache_clear()
 
 
 def options(**changes):
@@ -83,7 +83,7 @@ def trained(tmp_path_factory, promotion_as_optax_needs_it, programs_compiled_onc
     folder = tmp_path_factory.mktemp("own")
     file, out, printed = folder / "mine.py", folder / "out", []
     file.write_text(FILE)
-    own_losses.load_once.cache_clear()
+    user_files.load_once.cache_clear()
     first = options(generators=(f"{file}:cubic",), own_losses=(f"{file}:hinge",))
     second = options(generators=(f"{file}:cubic", f"{file}:maximum"), no_match=True)
     with pytest.MonkeyPatch.context() as patch:
@@ -126,7 +126,7 @@ def test_what_is_not_strictly_convex_is_trained_and_said(trained):
     said = "F is not strictly convex, so its score is not strictly proper"
     assert said in trained.as_they_are and said not in trained.matched
     sources = (f"{trained.file}:cubic", f"{trained.file}:maximum")
-    specs = own_losses.load_generators(sources, 2, match=False)
+    specs = user_files.load_generators(sources, 2, match=False)
     assert [spec.proper for spec in specs] == [True, False]
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from experiments import ablation, calibration, longtail, lr_sensitivity, robustness, runtime
-from experiments.engine import sensitivity
+from experiments.engine import measures
 from experiments.engine.options import Options
 from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
 from tests.experiments.conftest import REPORTED, TWO
 
 GENERAL = tuple(loss for loss in REPORTED if loss != "logit_adjustment")
-FIELDS = (*sensitivity.NATURAL, *sensitivity.ATTACKS, "input_gradient_norm")
+FIELDS = (*measures.NATURAL, *measures.ATTACKS, "input_gradient_norm")
 
 
 def lines(folder):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from experiments.engine.cells import prepare
-from experiments.engine.data_options import parse_noise_map
 from experiments.engine.identity import describe, identify
-from experiments.engine.options import Options, make_study
+from experiments.engine.options import Options, make_study, parse_noise_map
 from experiments.engine.study import Cell
 from experiments.shell.errors import UsageError
 from pgeom.data.regimes import Regime

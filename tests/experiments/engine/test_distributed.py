@@ -15,7 +15,7 @@ from rich.console import Console
 from experiments import noise
 from experiments.engine import jobs
 from experiments.engine.command import Command
-from experiments.engine.missing import find_missing
+from experiments.engine.jobs import find_missing
 from experiments.engine.options import Options, make_study
 from experiments.engine.store import Store
 from experiments.shell.errors import UsageError

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.engine.fingerprint import digest, fingerprint
+from experiments.engine.identity import digest, fingerprint
 
 X = jax.ShapeDtypeStruct((3,), jnp.float32)
 TABLE = np.arange(3, dtype=np.float32)

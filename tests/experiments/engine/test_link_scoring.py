@@ -11,12 +11,11 @@ from rich.console import Console
 import pgeom
 from experiments.engine.identity import describe, identify
 from experiments.engine.jobs import Machine, train_missing
-from experiments.engine.link_scoring import score_canonical
 from experiments.engine.measures import Measure
 from experiments.engine.options import Options, make_study
-from experiments.engine.predictions import Predictions
-from experiments.engine.rebuild import rebuild_study
+from experiments.engine.replaying import rebuild_study
 from experiments.engine.results import read_frame, read_logits
+from experiments.engine.scoring import Predictions, score_canonical
 from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
 from pgeom.data.splits import split

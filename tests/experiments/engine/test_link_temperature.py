@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pgeom
-from experiments.engine.link_scoring import fit_link_temperature, link_nll
+from experiments.engine.scoring import fit_link_temperature, link_nll
 
 RNG = np.random.default_rng(0)
 Z = RNG.normal(size=(60, 3)).astype(np.float32) * 3

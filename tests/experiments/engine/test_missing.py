@@ -6,7 +6,7 @@ import numpy as np
 from rich.console import Console
 
 from experiments.engine import jobs
-from experiments.engine.missing import find_missing
+from experiments.engine.jobs import find_missing
 from experiments.engine.options import Options, make_study
 from experiments.engine.store import Store
 

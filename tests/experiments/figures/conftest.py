@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from experiments import ablation
-from experiments.engine import sensitivity
+from experiments.engine import measures
 from experiments.engine.results import TestLogits
 from experiments.figures.legend import legend
 from experiments.report.gather import Results
@@ -17,7 +17,7 @@ from pgeom.losses.catalogue import GENERAL, LOSSES
 
 SEEDS = 3
 MODULES = ["comparisons", "noise", "studies"]
-UNIT = ("accuracy", "balanced_accuracy", "brier", "ece", "calibrated_ece", *sensitivity.NATURAL)
+UNIT = ("accuracy", "balanced_accuracy", "brier", "ece", "calibrated_ece", *measures.NATURAL)
 NLLS = ("nll", "calibrated_nll", "plain_calibrated_nll", "plain_calibrated_ece")
 
 
@@ -27,7 +27,7 @@ def make_runs(dataset, regimes, losses, rng):
     for regime in regimes:
         for loss in losses:
             for seed in range(SEEDS):
-                unit = {name: rng.uniform(0.05, 1) for name in (*UNIT, *sensitivity.ATTACKS)}
+                unit = {name: rng.uniform(0.05, 1) for name in (*UNIT, *measures.ATTACKS)}
                 rows.append(
                     {
                         **{"dataset": dataset, "regime": regime, "seed": seed},

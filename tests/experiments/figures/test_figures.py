@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from experiments import ablation
-from experiments.engine import sensitivity
+from experiments.engine import measures
 from experiments.figures.comparisons import cell_means, short
 from experiments.figures.studies import hardware, paired_gains
 from experiments.longtail import ways_to_stop
@@ -37,7 +37,7 @@ def test_attacks_have_the_same_linear_axes(drawn):
     assert {(axis.get_xlim(), axis.get_ylim(), axis.get_yscale()) for axis in axes} == {
         (axes[0].get_xlim(), axes[0].get_ylim(), "linear")
     }
-    assert [float(tick) for tick in axes[0].get_xticks()] == [0, *map(float, sensitivity.RADII)]
+    assert [float(tick) for tick in axes[0].get_xticks()] == [0, *map(float, measures.RADII)]
 
 
 def test_heatmaps_are_differences_from_cross_entropy(drawn, every_loss):

@@ -4,8 +4,7 @@ import pytest
 
 import pgeom
 from experiments import links
-from experiments.engine.data_options import parse_kinds, parse_noise_map
-from experiments.engine.options import Options
+from experiments.engine.options import Options, parse_kinds, parse_noise_map
 from experiments.shell.errors import UsageError
 from experiments.shell.names import choose_all
 from pgeom.losses import catalogue

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments import ablation
-from experiments.engine.sensitivity import ATTACKS, NATURAL
+from experiments.engine.measures import ATTACKS, NATURAL
 from experiments.tables import claims as paper
 from experiments.tables.claims import (
     ABLATION,

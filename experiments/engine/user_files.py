@@ -1,4 +1,4 @@
-"""The losses that a command line names in a user's files, checked before anything is trained."""
+"""The losses and models that a command line names in a user's files, checked before training."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -6,6 +6,7 @@ from functools import cache
 
 from experiments.shell.errors import UsageError, refusals
 from experiments.shell.loading import load
+from pgeom.data.dataset import Dataset
 from pgeom.diagnosis import explain_convexity
 from pgeom.losses.catalogue import MEAN_CURVATURE
 from pgeom.losses.own import (
@@ -16,6 +17,8 @@ from pgeom.losses.own import (
     require_loss,
 )
 from pgeom.losses.spec import LossSpec
+from pgeom.models import architectures
+from pgeom.models.model import Model
 
 GENERATORS, LOSSES = "--generators", "--own-losses"  # options
 MATCHED = (
@@ -79,3 +82,20 @@ def name_sources(generators: tuple[str, ...], losses: tuple[str, ...]) -> dict[s
 
 def _name(source: str) -> str:
     return source.rpartition(":")[2]
+
+
+OPTION = "--model"
+ARGUMENTS = {"image_shape=, as in (8, 8)": "of a .npz file, an array X[n, height, width]"}
+
+
+def make_model(name: str, dataset: Dataset) -> Model:
+    """The model for a dataset, or a UsageError.
+
+    Args:
+      name: of `ARCHITECTURES`, or `FILE_OR_MODULE:NAME`.
+      dataset: whose examples it takes.
+    """
+    given = load_once(name, option=OPTION, what="flax.linen.Module") if ":" in name else name
+    shape = (dataset.features.shape[1], dataset.image_shape, dataset.num_classes)
+    with refusals(f"{OPTION}: ", ARGUMENTS):
+        return architectures.make_model(given, *shape)

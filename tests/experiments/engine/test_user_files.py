@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.engine import own_models
+from experiments.engine import user_files
 from experiments.engine.options import Options, make_study
 from experiments.shell.errors import UsageError
 from pgeom.data import sources
@@ -20,9 +20,9 @@ def own(name):
 
 
 def test_built_in_models_are_made_for_the_dataset():
-    assert own_models.make_model("mlp", DIGITS) == MLP(64, 10)
-    assert own_models.make_model("linear", CANCER) == Linear(30, 2)
-    assert own_models.make_model("cnn", DIGITS) == CNN((8, 8), 10)
+    assert user_files.make_model("mlp", DIGITS) == MLP(64, 10)
+    assert user_files.make_model("linear", CANCER) == Linear(30, 2)
+    assert user_files.make_model("cnn", DIGITS) == CNN((8, 8), 10)
 
 
 def test_a_study_has_the_model_that_is_asked_for():
@@ -31,21 +31,21 @@ def test_a_study_has_the_model_that_is_asked_for():
 
 
 def test_a_module_of_ones_own_takes_images_if_there_are_any():
-    model = own_models.make_model(own("Net"), DIGITS)
+    model = user_files.make_model(own("Net"), DIGITS)
     assert (model.module, model.input_shape) == (modules.Net(10), (8, 8))
-    assert own_models.make_model(own("Net"), CANCER).input_shape == (30,)
-    assert own_models.make_model(own("Net"), CANCER) == own_models.make_model(own("Net"), CANCER)
+    assert user_files.make_model(own("Net"), CANCER).input_shape == (30,)
+    assert user_files.make_model(own("Net"), CANCER) == user_files.make_model(own("Net"), CANCER)
 
 
 def test_a_dataset_knows_best_what_its_images_are():
-    model = own_models.make_model("cnn", replace(DIGITS, image_shape=(64,)))
+    model = user_files.make_model("cnn", replace(DIGITS, image_shape=(64,)))
     assert isinstance(model, CNN) and model.image == (64,) and model.classes == 10
     flat = replace(DIGITS, image_shape=None)
-    assert own_models.make_model(own("Net"), flat).input_shape == (64,), "no image, but a table"
+    assert user_files.make_model(own("Net"), flat).input_shape == (64,), "no image, but a table"
     with pytest.raises(
         UsageError, match=r"needs images: of a .npz file, an array X\[n, height, width\]$"
     ):
-        own_models.make_model("cnn", flat)
+        user_files.make_model("cnn", flat)
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,5 @@ def test_a_dataset_knows_best_what_its_images_are():
 )
 def test_what_is_no_model_is_refused_in_one_line(name, message):
     with pytest.raises(UsageError, match=message) as caught:
-        own_models.make_model(name, CANCER)
+        user_files.make_model(name, CANCER)
     assert "\n" not in str(caught.value)

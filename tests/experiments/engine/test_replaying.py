@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from experiments import ablation, longtail, lr_sensitivity, robustness, runtime
-from experiments.engine import own_losses
+from experiments.engine import user_files
 from experiments.engine.identity import describe, identify
+from experiments.engine.measures import MEASURES
 from experiments.engine.options import Options, make_study
-from experiments.engine.rebuild import find_record, name_files, rebuild_study
-from experiments.engine.sensitivity import MEASURES
+from experiments.engine.replaying import find_record, name_files, rebuild_study
 from experiments.engine.store import Store, versions
 from experiments.engine.study import Cell
 from experiments.shell.errors import UsageError
@@ -48,9 +48,9 @@ def files(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(FILE)
     rows = [f"{k % 7},{k % 11},{('cat', 'dog', 'rat')[k % 3]}" for k in range(90)]
     (tmp_path / "pets.csv").write_text("\n".join(["a,b,pet", *rows, ",5,cat", ""]))
-    own_losses.load_once.cache_clear()
+    user_files.load_once.cache_clear()
     yield tmp_path
-    own_losses.load_once.cache_clear()
+    user_files.load_once.cache_clear()
 
 
 def small(**options):
@@ -120,7 +120,7 @@ NAMED = {
 def test_files_that_a_record_names_are_known_before_they_are_read(name, files):
     record, descriptions = recorded(STUDIES[name]())
     (files / "mine.py").write_text("raise AssertionError('it was run')")
-    own_losses.load_once.cache_clear()
+    user_files.load_once.cache_clear()
     assert name_files(record, descriptions) == NAMED.get(name, [])
 
 
@@ -153,7 +153,7 @@ def test_what_has_changed_since_is_named_in_one_line(case, files):
     name, change, message = CHANGES[case]
     record, descriptions = recorded(STUDIES[name]())
     change(files)
-    own_losses.load_once.cache_clear()
+    user_files.load_once.cache_clear()
     with pytest.raises(UsageError, match=message) as error:
         rebuild_study(record, descriptions, MEASURES)
     assert "\n" not in str(error.value)

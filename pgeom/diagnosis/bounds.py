@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom import checks
+from pgeom import checks, simplex
 from pgeom.compilation import quick_jit
 from pgeom.diagnosis import search
 from pgeom.diagnosis.formulas import Envelope, known_formulas
@@ -122,8 +122,10 @@ def _climb_losses(F, starts):
         value, slope = jax.value_and_grad(F)(p)
         return at_vertices - value + jnp.sum(slope * p) - slope
 
-    def loss(p, label):
-        return losses(search.inward(p))[label]
+    def loss(p, label):  # but for F at the vertex, which no slope depends on
+        p = search.inward(p)
+        value, change = jax.jvp(F, (p,), (simplex.vertex(label, K, p.dtype) - p,))
+        return -value - change
 
     def limit(p):
         values = jax.vmap(lambda floor: jnp.max(losses(jnp.maximum(p, floor))))

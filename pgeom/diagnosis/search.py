@@ -468,9 +468,9 @@ def _lanczos(product, project, p, steps: int) -> tuple[Array, Array]:
 
     def step(i, state):
         basis, images, following = state
-        # twice is enough for orthogonality to the last digit, and a third time where rounding alone
-        # is left, as the iteration has met an invariant subspace: it goes on with that
-        for _ in range(3):
+        # twice is enough for orthogonality to the last digit; where rounding alone is left, as the
+        # iteration has met an invariant subspace, it goes on with that
+        for _ in range(2):
             following = project(following - basis.T @ (basis @ following))
             following = following / jnp.linalg.norm(following)
         image = project(product(following))
@@ -541,8 +541,8 @@ def _judge(F: Generator, seen: _Survey) -> _Verdict:
 
 def _examine(F, eta, p):
     """D_F(η, p), the size of its terms, and the rounding errors of F and of its slope."""
-    errors = [_rounding_errors(F, x) for x in (inward(p), inward(eta))]
-    return *definition(F, eta, p), jnp.max(jnp.stack(errors), axis=0)
+    errors = jax.vmap(partial(_rounding_errors, F))(inward(jnp.stack([p, eta])))
+    return *definition(F, eta, p), jnp.max(errors, axis=0)
 
 
 def definition(F: Generator, q: Array, p: Array) -> tuple[Array, Array]:

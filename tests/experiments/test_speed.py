@@ -201,7 +201,7 @@ def test_every_part_becomes_a_table(tmp_path, monkeypatch, capsys):
 
 def check_page(text):
     """Every table is on the page, with what the model says."""
-    assert text.startswith("# Speed\n\nMade by `python -m experiments.speed --seeds 20 --page /")
+    assert text.startswith("# Speed\n\nMade by `a call from Python` on ")
     assert text.count("\n## ") == len(PARTS) and "![growth](growth.png)" in text
     assert "| flax.linen.Conv in the trainer | " in text and "the fastest PyTorch here" in text
     assert "| wine, 143 × 13 | 1.00 | 4.00 | 3.00 | 0.30 | 0.10 | 3.00 (3.00–3.00) |" in text

@@ -7,8 +7,8 @@ points, kinks, curvature, the verdict.
 
 >>> import jax.numpy as jnp
 >>> findings = find(lambda p: jnp.sum(p**2) + jnp.maximum(p[0] - 0.7, 0), 3)
->>> findings.convex, round(findings.envelope.m_tangent, 4), round(findings.kinks[0].point[0], 4)
-(True, 2.0, 0.7)
+>>> findings.convex, round(findings.envelope.m_tangent, 4), findings.kinks[0].point[0].round(4)
+(True, 2.0, np.float64(0.7))
 >>> find(lambda p: -jnp.sum(p**2), 3).witness.divergence < 0
 True
 """

@@ -73,8 +73,7 @@ def _maximise_one(F: Generator, z):
     rounded = rounded / jnp.sum(rounded)
     gap, rounding = gap_and_rounding(rounded, z, jax.grad(F)(simplex.interior(rounded)))
     better = gap <= jnp.maximum(last.best_gap, rounding)
-    p = jnp.where(better, rounded, last.best)
-    return jnp.where(jnp.any(jnp.isnan(z)), jnp.nan, p), last.steps  # no step was taken from NaN
+    return jnp.where(better, rounded, last.best), last.steps
 
 
 def _step(F: Generator, z, state: _State) -> _State:

@@ -114,6 +114,8 @@ def link_columns(F: Generator, z: Columns) -> Maximum:
     below = jnp.maximum(z, -FARTHEST)
     fixed = jax.lax.stop_gradient((parameters, below))
     found = method.maximise(tree.unflatten(fixed[0]), fixed[1])
+    # a search may take no step from NaN, and end where it began
+    found = found._replace(p=jnp.where(jnp.any(jnp.isnan(below), axis=0), jnp.nan, found.p))
 
     @jax.custom_jvp
     def point(p, z, parameters):

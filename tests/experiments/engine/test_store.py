@@ -8,8 +8,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -262,12 +264,12 @@ def nobody():
 
 
 @pytest.fixture
-def public_folder(tmp_path_factory):
+def public_folder():
     """A folder that nobody can reach, too."""
-    folder = tmp_path_factory.mktemp("public")
-    for place in (folder, *list(folder.parents)[:2]):
-        place.chmod(0o755)
-    return folder
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
 
 
 def test_a_read_only_folder_can_be_read_and_is_refused_in_one_line(public_folder):

@@ -43,13 +43,12 @@ def class_stats(
             f"features and labels must have shapes [n, d] and [n], got {x.shape} and {y.shape}"
         )
     checks.integer_labels(y, (len(y), K), "one-hot rows")
-    weights = xp.ones(len(y)) if weights is None else xp.asarray(weights)
-    members = xp.eye(K)[y] * weights[:, None]
+    members = xp.eye(K, dtype=x.dtype)[y]
+    if weights is not None:
+        members = members * xp.asarray(weights, x.dtype)[:, None]
     counts = members.sum(axis=0)
     checks.check_positive("the count of each class in labels", counts)
-    # on the host no matrix product, of which the threads alone may cost more than the training
-    centroids = xp.einsum("nk,nd->kd", members, x) / counts[:, None]
-    return ClassStats(counts.astype(x.dtype), centroids.astype(x.dtype))
+    return ClassStats(counts, xp.dot(members.T, x) / counts[:, None])
 
 
 def centroid_graph(centroids: Float[AnyArray, "K d"]) -> Float[Array, "K K"]:

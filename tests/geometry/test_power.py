@@ -173,3 +173,10 @@ def test_a_steep_score_is_right_until_next_to_overflow(gap):
     np.testing.assert_allclose(float(value), np.exp(gap / 2), rtol=1e-5)
     np.testing.assert_allclose(float(slope[0]), np.exp(gap / 2) / 2, rtol=1e-5)
     assert np.isfinite(loss(jnp.array([1e4, 0.0, 0.0]), 1))
+
+
+def test_second_derivatives_of_a_steep_function_of_a_user_are_finite():
+    """Of −Σ√p with the wrong label: e^{gap/2} and its multiples, through p^{−5/2} on the way."""
+    loss = pgeom.on_logits(pgeom.bregman_score(lambda p: -jnp.sum(jnp.sqrt(p))))
+    hessian = jax.jit(jax.hessian(loss))(jnp.array([60.0, 0.0, 0.0]), 1)
+    assert np.all(np.isfinite(hessian))

@@ -91,8 +91,8 @@ def read_places(studies: list[Study], folder: Path) -> "pd.DataFrame":
 
 def make_grids(frame: "pd.DataFrame", own: tuple[LossSpec, ...] = ()) -> list:
     """One table per candidate, and one of the user's own losses."""
-    from experiments.tables.samples import headline
-    from experiments.tables.summary import crossed
+    from experiments.show.metrics import headline
+    from experiments.show.summary import crossed
 
     metric = headline(frame).name
     return [
@@ -103,10 +103,10 @@ def make_grids(frame: "pd.DataFrame", own: tuple[LossSpec, ...] = ()) -> list:
 
 def show(studies: list[Study], command: Command) -> list[Path]:
     """Write the figure and the tables and print the latter, all from records."""
-    from experiments import figures
-    from experiments.tables.grid import publish
-    from experiments.tables.samples import headline
-    from experiments.tables.summary import summarise
+    from experiments.show import figures
+    from experiments.show.metrics import headline
+    from experiments.show.summary import summarise
+    from experiments.show.tables import publish
 
     frame, page = read_places(studies, command.out), command.out / "tables-ablation.md"
     summary = summarise(frame, (headline(frame).name, "nll"), by=("place", "loss"))

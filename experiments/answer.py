@@ -187,7 +187,7 @@ def read(plan: Plan, out: Path):
 
 def _keep(control: Control, studies: list[Study], gather):
     """The runs of a control, with the numbers that it compares."""
-    from experiments.tables.controls import take_chosen_rate, take_last_epoch
+    from experiments.show.controls import take_chosen_rate, take_last_epoch
 
     if control.keep == "chosen rate":
         rates = {study.training.learning_rate: [] for study in studies}
@@ -201,9 +201,9 @@ def _keep(control: Control, studies: list[Study], gather):
 def show(plan: Plan, page: Path | None, command: Command, given: str) -> list[Path]:
     """Write tables, figures and the page, and print the findings, all from records."""
     # here and not above: a mistake in the command line should not wait for them
-    from experiments.tables.answer_page import headlines, make_tables, write_page, write_tables
-    from experiments.tables.evidence import weigh
-    from experiments.tables.grid import OnTerminal, to_json
+    from experiments.show.answer_page import headlines, make_tables, write_page, write_tables
+    from experiments.show.evidence import weigh
+    from experiments.show.tables import OnTerminal, to_json
 
     evidence = weigh(*read(plan, command.out))
     tables = make_tables(evidence, {control.name: control.reason for control in CONTROLS})
@@ -224,7 +224,7 @@ def show(plan: Plan, page: Path | None, command: Command, given: str) -> list[Pa
 
 def draw(evidence, out: Path) -> dict[str, Path]:
     """The figures of the answer, in PNG, by name; a PDF lies beside each."""
-    from experiments import figures
+    from experiments.show import figures
 
     forests = {
         "forest-accuracy": {"reference": "ce", "metric": evidence.samples.headline.name},

@@ -31,16 +31,16 @@ def main(
 
 def show(study: Study, command: Command) -> list[Path]:
     """Write the figure and the table and print the latter, all from records."""
-    from experiments import figures
     from experiments.engine.results import read_frame
-    from experiments.tables.grid import publish
-    from experiments.tables.summary import (
+    from experiments.show import figures
+    from experiments.show.summary import (
         CALIBRATION_ERRORS,
         METRICS,
         performance,
         summarise,
         temperature_scaling,
     )
+    from experiments.show.tables import publish
 
     frame, page = read_frame(study, command.out), command.out / "tables-calibration.md"
     summary = summarise(frame, tuple(METRICS | CALIBRATION_ERRORS))

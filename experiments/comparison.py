@@ -49,9 +49,9 @@ def show(studies: list[tuple[Study, str]], records: Path, command: Command) -> l
     import pandas as pd
 
     from experiments.engine.results import read_frames
-    from experiments.tables.grid import publish
-    from experiments.tables.published import cells_table, compare, counts_table, load_published
-    from experiments.tables.summary import convergence_notes, version_notes
+    from experiments.show.published import cells_table, compare, counts_table, load_published
+    from experiments.show.summary import convergence_notes, version_notes
+    from experiments.show.tables import publish
 
     frame = pd.concat([read_frames([study], records / folder) for study, folder in studies])
     notes = convergence_notes(frame) + version_notes(frame)

@@ -107,11 +107,10 @@ def _require_channels(study: Study) -> None:
 
 def show(studies: dict[int, Study], command: Command) -> list[Path]:
     """Write the figures and the tables and print the latter, all from records."""
-    from experiments import figures
     from experiments.engine.results import read_frames
-    from experiments.tables import regrets
-    from experiments.tables.grid import publish
-    from experiments.tables.summary import convergence_notes
+    from experiments.show import figures, regrets
+    from experiments.show.summary import convergence_notes
+    from experiments.show.tables import publish
 
     frame, largest = regrets.measure_regrets(studies, command.out), studies[max(studies)]
     legend = figures.legend(largest.losses)

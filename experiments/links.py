@@ -75,14 +75,14 @@ def make_studies(
 
 def show(studies: list[Study], command: Command) -> list[Path]:
     """Write the table and print it with a sentence, from records."""
-    from experiments.tables.grid import publish
-    from experiments.tables.link_effects import (
+    from experiments.show.links import (
         compare_links,
         links_table,
         read_links,
         summarise_links,
     )
-    from experiments.tables.summary import convergence_notes
+    from experiments.show.summary import convergence_notes
+    from experiments.show.tables import publish
 
     runs, page = read_links(studies, command.out), command.out / "tables-links.md"
     effects = compare_links(runs)

@@ -88,8 +88,8 @@ def ways_to_stop(frames: dict) -> dict:
     Whether training stops early or not, the checkpoint of least validation NLL is kept; of the runs
     that were trained to the end the last epoch is shown, too, where it was recorded.
     """
-    from experiments.figures.studies import Series
-    from experiments.tables.samples import headline
+    from experiments.show.figures.studies import Series
+    from experiments.show.metrics import headline
 
     stopped, free = frames.values()
     metric = headline(stopped).name
@@ -106,10 +106,10 @@ def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
     """Write the figure and the tables and print the latter, all from records."""
     import pandas as pd
 
-    from experiments import figures
     from experiments.engine.results import read_frame
-    from experiments.tables.grid import publish
-    from experiments.tables.summary import performance, significance, summarise
+    from experiments.show import figures
+    from experiments.show.summary import performance, significance, summarise
+    from experiments.show.tables import publish
 
     regime, title = str(studies[0].regimes[0]), _describe(studies[0])
     frames = {study.name: read_frame(study, command.out) for study in studies}

@@ -51,15 +51,15 @@ def vary_rate(study: Study) -> tuple[Study, ...]:
 
 def show(studies: tuple[Study, ...], command: Command) -> list[Path]:
     """Write the figure and the table and print the latter, all from records."""
-    from experiments import figures
     from experiments.engine.results import read_frame
-    from experiments.tables.grid import publish
-    from experiments.tables.summary import (
+    from experiments.show import figures
+    from experiments.show.summary import (
         convergence_notes,
         count_selected,
         select_runs,
         selection_table,
     )
+    from experiments.show.tables import publish
 
     frames = {study.training.learning_rate: read_frame(study, command.out) for study in studies}
     counts = count_selected(frames)

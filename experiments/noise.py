@@ -40,10 +40,10 @@ def main(
 def show(study: Study, command: Command) -> list[Path]:
     """Write the figures and the tables and print the latter, all from records."""
     # here and not above: a mistake in the command line should not wait for them
-    from experiments import figures
     from experiments.engine.results import read_frame, read_logits
-    from experiments.tables.grid import publish
-    from experiments.tables.summary import performance, significance, summarise
+    from experiments.show import figures
+    from experiments.show.summary import performance, significance, summarise
+    from experiments.show.tables import publish
 
     frame, out, name = read_frame(study, command.out), command.out, study.dataset.name
     titles = {str(regime): f"{name}, {regime}" for regime in study.regimes}

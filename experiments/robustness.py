@@ -53,8 +53,8 @@ def make_probed(options: Options, losses: tuple[str, ...], dataset: str = "digit
 def make_grids(frame) -> list:
     """One table per kind of perturbation."""
     from experiments.engine.measures import APGD, FGSM, NATURAL, PGD
-    from experiments.tables.samples import BALANCED, headline
-    from experiments.tables.summary import performance
+    from experiments.show.metrics import BALANCED, headline
+    from experiments.show.summary import performance
 
     name, natural = frame["dataset"].iloc[0], NATURAL
     if headline(frame) is BALANCED:  # of the clean inputs alone: nothing else is recorded
@@ -68,11 +68,11 @@ def make_grids(frame) -> list:
 
 def show(study: Study, command: Command) -> list[Path]:
     """Write the figures and the tables and print the latter, all from records."""
-    from experiments import figures
     from experiments.engine.measures import ATTACKS, NATURAL, RADII
     from experiments.engine.results import read_frame
-    from experiments.tables.grid import publish
-    from experiments.tables.summary import summarise
+    from experiments.show import figures
+    from experiments.show.summary import summarise
+    from experiments.show.tables import publish
 
     frame, out = read_frame(study, command.out), command.out
     legend = figures.legend(study.losses)

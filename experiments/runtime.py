@@ -45,8 +45,8 @@ def make_timed(options: Options, losses: tuple[str, ...], dataset: str = "digits
 def show(study: Study, command: Command) -> list[Path]:
     """Write the table and print it, from records."""
     from experiments.engine.results import read_frame
-    from experiments.tables.grid import publish
-    from experiments.tables.summary import performance, summarise
+    from experiments.show.summary import performance, summarise
+    from experiments.show.tables import publish
 
     frame, page = read_frame(study, command.out), command.out / "tables-runtime.md"
     title = f"{study.dataset.name}, clean: each loss alone"

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 
-from experiments.shell import figure_style
-from experiments.shell.figure_style import BLUE, GREEN, GREY, LOOKS, ORANGE, RED
+from experiments.show import style as figure_style
+from experiments.show.style import BLUE, GREEN, GREY, LOOKS, ORANGE, RED
 from pgeom import simplex
 from pgeom.compilation import quick_jit
 from pgeom.data.regimes import Regime

@@ -44,7 +44,7 @@ def before(room):
 READING = {f"experiments.engine.{name}" for name in ("study", "store", "results", "linked")}
 READING |= LOSSES | {"pgeom.data", "pgeom.evaluation", "experiments.shell"}
 SHELL = "experiments.shell"
-SHOWING = {SHELL, "experiments.engine", "experiments.tables", "experiments.figures"}
+SHOWING = {SHELL, "experiments.engine", "experiments.show"}
 
 ROOMS = {  # a room or a file of one, and what of the project it may import besides itself
     "pgeom/__init__.py": {"pgeom.deferred", "pgeom.public"},
@@ -60,15 +60,17 @@ ROOMS = {  # a room or a file of one, and what of the project it may import besi
     "pgeom/training": before("pgeom.training") | {"pgeom.evaluation"},  # to stop early by metrics
     "experiments/shell": {"pgeom.messages"},
     "experiments/engine": {"pgeom", SHELL},
-    "experiments/tables": READING,
-    "experiments/figures": READING | {"experiments.tables"},
-    "experiments/report": {"pgeom"} | SHOWING | COMMANDS,
+    "experiments/show/records.py": {"pgeom", "experiments"},
+    "experiments/show": READING
+    | {f"experiments.engine.{x}" for x in ("cells", "options")}
+    | {"experiments.engine.identity", "experiments.engine.measures"}
+    | COMMANDS,
     "experiments/speed": {"pgeom"} | SHOWING,
     "experiments": {"pgeom"} | SHOWING | COMMANDS,  # the commands
     "proofs_numeric/__init__.py": {"pgeom.extras", "experiments"},  # its commands end alike
     "proofs_numeric": MATHEMATICS
     | {f"pgeom.losses.{name}" for name in ("catalogue", "structured", "own")}
-    | {"pgeom.data", SHELL},
+    | {"pgeom.data", SHELL, "experiments.show.style"},
 }
 LIBRARIES = {  # a library, and the only places for it
     "sklearn": ("pgeom/data/", "pgeom/sklearn.py", "experiments/speed/estimator.py"),
@@ -77,8 +79,9 @@ LIBRARIES = {  # a library, and the only places for it
         "pgeom/evaluation/significance.py",
     ),
     "matplotlib": (
-        "experiments/figures/",
-        "experiments/shell/figure_style.py",
+        "experiments/show/figures/",
+        "experiments/show/style.py",
+        "experiments/speed/growth.py",
         "proofs_numeric/theory_figures.py",
     ),
     "torch": ("experiments/speed/",),
@@ -146,21 +149,16 @@ def test_every_file_keeps_the_direction():
         ("pgeom/evaluation/metrics.py", "from pgeom.losses.likelihood import focal"),
         ("pgeom/evaluation/metrics.py", "from experiments.shell.names import choose_all"),
         ("experiments/shell/loading.py", "from pgeom import types"),
-        ("experiments/engine/jobs.py", "from experiments.tables.grid import Grid"),
-        ("experiments/engine/jobs.py", "from experiments import figures"),
-        ("experiments/engine/jobs.py", "from experiments.report import page"),
+        ("experiments/engine/jobs.py", "from experiments.show.tables import Grid"),
+        ("experiments/engine/jobs.py", "from experiments.show import figures"),
+        ("experiments/engine/jobs.py", "from experiments.show import page"),
         ("experiments/engine/jobs.py", "from experiments.speed import laps"),
         ("experiments/engine/jobs.py", "from experiments import noise"),
-        ("experiments/tables/summary.py", "from experiments.engine.jobs import Machine"),
-        ("experiments/tables/summary.py", "from experiments.engine.command import Command"),
-        ("experiments/tables/summary.py", "from experiments.figures.legend import Entry"),
-        ("experiments/tables/summary.py", "from experiments.robustness import main"),
-        ("experiments/figures/noise.py", "from experiments.engine import command"),
-        ("experiments/figures/noise.py", "from pgeom.training.trainer import train"),
-        ("experiments/figures/noise.py", "from experiments.noise import main"),
+        ("experiments/show/summary.py", "from experiments.engine.jobs import Machine"),
+        ("experiments/show/summary.py", "from experiments.engine.command import Command"),
+        ("experiments/show/figures/noise.py", "from experiments.engine import command"),
+        ("experiments/show/figures/noise.py", "from pgeom.training.trainer import train"),
         ("experiments/speed/laps.py", "from experiments.noise import main"),
-        ("experiments/speed/laps.py", "from experiments.report import page"),
-        ("experiments/noise.py", "from experiments.report import page"),
         ("experiments/noise.py", "from experiments.speed.laps import spread"),
         ("experiments/noise.py", "from proofs_numeric import probes"),
         ("proofs_numeric/regret.py", "from pgeom.losses import likelihood"),
@@ -168,8 +166,8 @@ def test_every_file_keeps_the_direction():
         ("proofs_numeric/regret.py", "from experiments.engine import study"),
         ("pgeom/losses/likelihood.py", "import sklearn.datasets"),
         ("pgeom/evaluation/metrics.py", "from scipy import stats"),
-        ("experiments/tables/summary.py", "import matplotlib.pyplot as plt"),
-        ("experiments/report/paper_figures.py", "import matplotlib.pyplot as plt"),
+        ("experiments/show/summary.py", "import matplotlib.pyplot as plt"),
+        ("experiments/show/paper_figures.py", "import matplotlib.pyplot as plt"),
         ("experiments/shell/names.py", "import matplotlib"),
         ("pgeom/training/trainer.py", "import torch"),
         ("pgeom/checks.py", "from beartype import beartype"),
@@ -188,12 +186,12 @@ def test_a_forbidden_import_is_found(path, source):
         ("pgeom/data/regimes.py", "from pgeom.messages import nearest"),
         ("pgeom/training/trainer.py", "from pgeom.models.model import Model"),
         ("experiments/engine/cells.py", "from pgeom.training.program import CellArrays"),
-        ("experiments/figures/noise.py", "import matplotlib"),
-        ("experiments/figures/noise.py", "from experiments.engine.results import TestLogits"),
-        ("experiments/tables/grid.py", "from experiments.tables.grid import Grid"),
-        ("experiments/report/gather.py", "from experiments import ablation, comparison"),
+        ("experiments/show/figures/noise.py", "import matplotlib"),
+        ("experiments/show/figures/noise.py", "from experiments.engine.results import TestLogits"),
+        ("experiments/show/tables.py", "from experiments.show.tables import Grid"),
+        ("experiments/show/records.py", "from experiments import ablation, comparison"),
         ("experiments/comparison.py", "from experiments import longtail"),
-        ("experiments/noise.py", "from experiments.tables.grid import publish"),
+        ("experiments/noise.py", "from experiments.show.tables import publish"),
         ("proofs_numeric/regret.py", "from pgeom.scores import on_logits"),
     ],
 )

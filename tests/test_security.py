@@ -12,10 +12,8 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from experiments.report import page_parts
-from experiments.shell import figure_style
-from experiments.tables import grid
-from experiments.tables.grid import Grid, OnTerminal
+from experiments.show import page_parts, style as figure_style, tables as grid
+from experiments.show.tables import Grid, OnTerminal
 from tests.test_house import sources
 
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml"}

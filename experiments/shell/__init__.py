@@ -5,6 +5,6 @@ error and exit code 2, before anything is trained; Ctrl-C is one line and 130; a
 disk is one line; and what is printed survives `| head`, an ASCII terminal and redirection.
 
 May import `pgeom.messages`, and is imported by commands, by what they use, and by
-`proofs_numeric`. Read `command_line` and `errors` first; `processes`, `files`, `loading`, `names`
-and `figure_style` each do one thing.
+`proofs_numeric`. Read `command_line` and `errors` first; `processes`, `files`, `loading` and
+`names` each do one thing.
 """

@@ -112,10 +112,10 @@ def _report(
     """Write the tables and the figure and print the former; whether the contenders agree."""
     import pandas as pd
 
-    from experiments.figures.speed import growth
+    from experiments.show.tables import OnTerminal, to_markdown
+    from experiments.speed.growth import growth
     from experiments.speed.parts import PARTS
     from experiments.speed.speed_page import write_page
-    from experiments.tables.grid import OnTerminal, to_markdown
 
     frames = {name: pd.DataFrame(rows) for name, rows in measured.items()}
     grids = {name: PARTS[name].grid(frame) for name, frame in frames.items()}

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from experiments.show.tables import Grid
 from experiments.speed.laps import TRIAL
 from experiments.speed.workshop import CONTENDERS, EAGER, OURS, spread
-from experiments.tables.grid import Grid
 
 AGREEMENT = 0.03  # in mean test NLL
 

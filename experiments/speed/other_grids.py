@@ -2,11 +2,11 @@
 
 import pandas as pd
 
+from experiments.show.tables import Grid
 from experiments.speed import estimator
 from experiments.speed.grids import describe_agreement
 from experiments.speed.scale_model import Part, fit_host_loop, host_limit, predict
 from experiments.speed.workshop import CHANNELS_FIRST, CHANNELS_LAST, CONTENDERS, OURS, spread
-from experiments.tables.grid import Grid
 
 SEEDS, DEVICES = 1_000, (1, 2, 8)  # of the job on paper
 HOUR = 3600

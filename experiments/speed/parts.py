@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from experiments.show.tables import Grid
 from experiments.speed import grids, laps, other_grids, other_laps
 from experiments.speed.workshop import Sizes, Workshop
-from experiments.tables.grid import Grid
 
 
 class PartOfStudy(NamedTuple):

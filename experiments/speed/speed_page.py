@@ -6,8 +6,8 @@ from pathlib import Path
 
 from experiments.engine.store import versions
 from experiments.shell.files import write_text
+from experiments.show.tables import Grid, to_markdown
 from experiments.speed.this_machine import describe_machine
-from experiments.tables.grid import Grid, to_markdown
 
 FIGURE = "growth.png"
 SECTIONS = {  # what stands before the table of a part

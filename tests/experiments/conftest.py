@@ -3,11 +3,11 @@
 import jax
 import pytest
 
-from experiments import ablation, comparison, noise, runtime
+from experiments import ablation, comparison, noise, report, runtime
 from experiments.ablation import APMS, BETA0, CAPM, HPG
 from experiments.engine import devices
 from experiments.engine.options import Options
-from experiments.report import __main__ as report, gather
+from experiments.show import records as gather
 
 TINY = {"dataset": "breast-cancer", "regimes": ("clean", "symmetric-40")}
 LOSSES = ("ce", "gce", "apms")

@@ -12,7 +12,7 @@ from experiments.engine.options import Options
 from experiments.engine.replaying import rebuild_study
 from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
-from experiments.tables import regrets
+from experiments.show import regrets
 from pgeom.data.regimes import Regime
 
 LOSSES = ("ce", "mae", "apms_held")

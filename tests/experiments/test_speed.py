@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.figures.speed import growth
 from experiments.shell.errors import UsageError
+from experiments.show.tables import to_markdown
 from experiments.speed import (
     __main__ as speed,
     first,
@@ -23,10 +23,10 @@ from experiments.speed import (
     prepare,
     workshop,
 )
+from experiments.speed.growth import growth
 from experiments.speed.job import Lap, read
 from experiments.speed.memory import peak_bytes
 from experiments.speed.parts import PARTS
-from experiments.tables.grid import to_markdown
 from pgeom.data import images
 from pgeom.losses import catalogue, structured
 from pgeom.models.model import MLP

@@ -11,12 +11,12 @@ from experiments.engine import devices
 from experiments.engine.options import Options
 from experiments.engine.results import read_frame
 from experiments.shell.errors import UsageError
-from experiments.tables.decisions import decide
-from experiments.tables.effects import CLEAN, TAIL
-from experiments.tables.samples import Samples, compared, headline
-from experiments.tables.summary import performance, significance
+from experiments.show.contrasts import CLEAN, TAIL
+from experiments.show.decisions import decide
+from experiments.show.metrics import Samples, compared, headline
+from experiments.show.summary import performance, significance
 from tests.experiments.conftest import two_devices
-from tests.experiments.tables.planted import planted_runs
+from tests.experiments.show.planted import planted_runs
 
 SIZES = {"often": 90, "sometimes": 30, "seldom": 15}
 COMMON = Options(

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from experiments import noise
 from experiments.engine.options import Options
 from experiments.engine.store import Store
-from experiments.shell import figure_style
+from experiments.show import style as figure_style
 from pgeom.data import sources
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec, from_logits

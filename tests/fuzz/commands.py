@@ -29,11 +29,11 @@ from experiments import (
     lr_sensitivity,
     noise,
     replay,
+    report,
     robustness,
     runtime,
 )
 from experiments.engine.options import Options
-from experiments.report import __main__ as report
 from experiments.shell import command_line
 from experiments.speed import __main__ as speed
 from proofs_numeric import __main__ as proofs, proof_figures
@@ -60,7 +60,7 @@ POSITIONAL = {"run"}  # options that are given without their names
 WORK = (  # where a command that has accepted its options begins to work
     "experiments.engine.command.Command.train",
     "experiments.engine.command.Command.train_in",
-    "experiments.report.theory.proving",
+    "experiments.show.theory.proving",
     "experiments.speed.__main__._measure",
     "proofs_numeric.runner.run",
     "proofs_numeric.user_generator.checks",

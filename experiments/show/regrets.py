@@ -1,0 +1,333 @@
+"""Regret where the posterior is known: D_F(η, p̂) of every loss by every score, and its tables.
+
+The regret of a forecast p̂ at a posterior η is R(η, p̂) − R(η, η) = D_F(η, p̂), exactly: nothing is
+estimated but the mean over test examples. Of a study with label noise there are two posteriors, of
+the clean labels and of the labels as observed, η through the noise channel.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from experiments.engine.results import read_frame, read_logits
+from experiments.engine.study import Study
+from experiments.show.tables import Grid
+from pgeom import generators
+from pgeom.data import splits
+from pgeom.data.regimes import Regime, transition
+from pgeom.diagnosis.bounds import hessian_lipschitz
+from pgeom.diagnosis.curvature import envelope
+from pgeom.losses.catalogue import LOSSES
+from pgeom.losses.structured import hpg_generator
+from pgeom.messages import count
+from pgeom.paper.displacement import Penalty, displacement_bounds, minimise, safe_step
+from pgeom.scores import bregman_divergence, bregman_score, conditional_risk
+from pgeom.types import Generator
+
+CLEAN, OBSERVED = "clean", "observed"  # the labels whose posterior a forecast is compared with
+RAW, SCALED = "raw", "scaled"
+KEYS = ["size", "regime", "loss", "label", "proper", "seed"]
+SCORES: dict[str, Callable[[int], Generator]] = {  # by which forecasts are judged, of K classes
+    "log": lambda K: generators.shannon,
+    "Brier": lambda K: generators.squared_norm,
+    "spherical": lambda K: generators.spherical,
+    "Tsallis 1.5": lambda K: generators.tsallis(1.5),
+    "HPG": hpg_generator,
+}
+
+
+class Forecasts(NamedTuple):
+    """Of one regime: forecasts on the test examples of S seeds, and the true probabilities."""
+
+    raw: dict[str, Float[np.ndarray, "S n K"]]
+    scaled: dict[str, Float[np.ndarray, "S n K"]]
+    posterior: Float[np.ndarray, "S n K"]
+    observed: Float[np.ndarray, "S n K"]
+
+
+def read_forecasts(study: Study, regime: Regime, folder: Path) -> Forecasts:
+    """The forecasts of every loss in one regime, as they are and at the recorded temperatures."""
+    frame, test = read_frame(study, folder), read_logits(study, regime, folder)
+    frame = frame[frame["regime"].astype(str) == str(regime)]
+    dataset = study.dataset
+    if dataset.posterior is None:
+        raise ValueError(f"the posterior of {dataset.name!r} is not known")
+    rows = [splits.split_rows(dataset, seed)[2] for seed in study.seeds]
+    posterior = dataset.posterior[np.stack(rows)]
+    logits = {name: z.astype(np.float64) for name, z in test.logits.items()}
+    temperatures = frame.pivot(index="seed", columns="loss", values="temperature")
+    units = {
+        name: temperatures.loc[list(study.seeds), name].to_numpy(float)[:, None, None]
+        for name in logits
+    }
+    return Forecasts(
+        {name: _softmax(z) for name, z in logits.items()},
+        {name: _softmax(z / units[name]) for name, z in logits.items()},
+        posterior,
+        posterior @ transition(regime, dataset.num_classes, dataset.noise_map),
+    )
+
+
+def measure_regrets(studies: dict[int, Study], folder: Path) -> pd.DataFrame:
+    """One row per run, posterior and recalibration: regret by every score, and the distance.
+
+    Args:
+      studies: by the number of examples.
+      folder: of their records.
+
+    Returns:
+      `size, regime, loss, label, proper, seed, posterior, forecast, distance` and a column per
+      score: means over the test examples, `distance` that of ‖p̂ − η‖.
+    """
+    rows = []
+    for size, study in studies.items():
+        K = study.dataset.num_classes
+        by_score = {name: jax.jit(bregman_divergence(make(K))) for name, make in SCORES.items()}
+        losses = {loss.name: loss for loss in study.losses}
+        for regime in study.regimes:
+            forecasts = read_forecasts(study, regime, folder)
+            for place in _places(forecasts):
+                name, kind, target, p, truth = place
+                values = {"distance": np.linalg.norm(p - truth, axis=-1).mean(axis=1)}
+                with jax.enable_x64(True):  # a forecast may be certain to within 1e-30
+                    for score, divergence in by_score.items():
+                        values[score] = np.asarray(divergence(truth, p)).mean(axis=1)
+                shared = (size, str(regime), name, losses[name].label, losses[name].proper)
+                for k, seed in enumerate(study.seeds):
+                    one = {field: array[k] for field, array in values.items()}
+                    keys = dict(zip(KEYS, (*shared, seed), strict=True))
+                    rows.append({**keys, "posterior": target, "forecast": kind, **one})
+    return pd.DataFrame(rows)
+
+
+def _places(forecasts: Forecasts) -> Iterator[tuple]:
+    """Every (loss, forecast, posterior), with its arrays; no noise has one posterior."""
+    truths = {CLEAN: forecasts.posterior}
+    if not np.array_equal(forecasts.observed, forecasts.posterior):
+        truths[OBSERVED] = forecasts.observed
+    kinds = {RAW: forecasts.raw, SCALED: forecasts.scaled}
+    for name, kind, target in product(forecasts.raw, kinds, truths):
+        yield name, kind, target, kinds[kind][name], truths[target]
+
+
+def identity_gap(study: Study, folder: Path) -> float:
+    """The largest |R(η, p̂) − R(η, η) − D_F(η, p̂)| at a test example of the first seed.
+
+    The risks are sums over the labels, Σ_y η_y ℓ(p, y); the divergence is computed by itself.
+    """
+    largest = 0.0
+    forecasts = read_forecasts(study, study.regimes[0], folder)
+    with jax.enable_x64(True):
+        for make in SCORES.values():
+            F = make(study.dataset.num_classes)
+            score, divergence = bregman_score(F), bregman_divergence(F)
+            risk = conditional_risk(lambda p, y, score=score: score(p, y))
+            for p in forecasts.raw.values():
+                eta = forecasts.posterior[0]
+                gap = risk(eta, p[0]) - risk(eta, eta) - divergence(eta, p[0])
+                largest = max(largest, float(np.max(np.abs(gap))))
+    return largest
+
+
+def _softmax(logits: Float[np.ndarray, "S n K"]) -> Float[np.ndarray, "S n K"]:
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)
+
+
+POINTS = 32  # posteriors at which the displacement is predicted
+FORECASTS = {RAW: "as trained", SCALED: "at the temperature of validation"}
+
+
+class Displacement(NamedTuple):
+    """The mean of ‖p* − η‖ for APMS with β held at `beta0`, and the mean of its bound."""
+
+    beta0: float
+    predicted: float
+    bound: float
+
+
+def summarise_regrets(frame: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds, one row per size, regime, loss, posterior and forecast."""
+    keys = ["size", "regime", "loss", "label", "proper", "posterior", "forecast"]
+    return (
+        frame.groupby(keys, sort=False).mean(numeric_only=True).drop(columns="seed").reset_index()
+    )
+
+
+def grids(frame: pd.DataFrame) -> list[Grid]:
+    """The matrix of losses × scores of the largest sample, and the log regret of every size."""
+    largest = frame[frame["size"] == frame["size"].max()]
+    made = []
+    for (regime, posterior), part in largest.groupby(["regime", "posterior"], sort=False):
+        for forecast, words in FORECASTS.items():
+            title = f"regret to the posterior of {posterior} labels, {regime}, {words}"
+            chosen = part[part["forecast"] == forecast]
+            made.append(_grid(title, chosen, {name: chosen[name] for name in SCORES}))
+    for regime, part in frame.groupby("regime", sort=False):
+        chosen = part[(part["posterior"] == CLEAN) & (part["forecast"] == RAW)]
+        by_size = {f"{size} examples": one["log"] for size, one in chosen.groupby("size")}
+        made.append(_grid(f"log regret by the number of examples, {regime}", chosen, by_size))
+    return made
+
+
+def state_identity(grid: Grid, gap: float) -> Grid:
+    """The grid with a note of how closely the identity of regret holds."""
+    note = f"R(η, p) − R(η, η) = D_F(η, p) at every example to {gap:.1g}"
+    return grid._replace(footnotes=[*grid.footnotes, note])
+
+
+def _grid(title: str, frame: pd.DataFrame, columns: dict[str, pd.Series]) -> Grid:
+    """Mean ± sample sd over seeds, losses down, the best of each column marked."""
+    labels = list(dict.fromkeys(frame["label"]))
+    rows, best = [[label] for label in labels], set()
+    for place, values in enumerate(columns.values(), start=1):
+        groups = values.groupby(frame["label"].loc[values.index])
+        means, deviations = groups.mean(), groups.std()
+        for row, label in enumerate(labels):
+            rows[row].append(_cell(means[label], deviations[label]))
+            if means[label] == means.min():
+                best.add((row, place))
+    notes = [f"mean ± sample sd over {count(frame['seed'].nunique(), 'seed')}"]
+    return Grid(title, ["Loss", *columns], rows, best, notes)
+
+
+def _cell(mean: float, sd: float) -> str:
+    """Four decimals, because a good loss has a regret below .001; no sd of a single run."""
+    return f"{mean:.4f}" if np.isnan(sd) else f"{mean:.4f} ± {sd:.4f}"
+
+
+def displacements(frame: pd.DataFrame, theory: Displacement) -> Grid:
+    """‖p̂ − η‖ on clean labels in the largest sample, and what theory predicts for APMS."""
+    chosen = frame[(frame["size"] == frame["size"].max()) & (frame["regime"] == CLEAN)]
+    chosen = chosen[chosen["forecast"] == RAW]
+    if chosen.empty:
+        chosen = frame[(frame["posterior"] == CLEAN) & (frame["forecast"] == RAW)]
+    grid = _grid("distance from the posterior", chosen, {"mean ‖p − η‖": chosen["distance"]})
+    note = (
+        f"theory: with β held at {theory.beta0:g}, the risk of APMS is least at a mean distance of "
+        f"{theory.predicted:.3f} from η, at most {theory.bound:.3f} by the cone bound; with β "
+        "faded, at η itself"
+    )
+    return grid._replace(footnotes=[*grid.footnotes, note])
+
+
+def predict_displacement(study: Study) -> Displacement:
+    """What theory says of some posteriors of a study's dataset."""
+    assert study.dataset.posterior is not None
+    K, beta = study.dataset.num_classes, LOSSES["apms"].constants["beta0"]
+    F, penalty = hpg_generator(K), Penalty(tau=0.1, kappa=0.2, nu=0.1)
+    with jax.enable_x64(True):
+        curvature, lipschitz = envelope(F, K), float(hessian_lipschitz(F, K).sharp)
+        step = safe_step(curvature, lipschitz, penalty, beta=beta)
+        eta = jnp.asarray(study.dataset.posterior[:POINTS])
+
+        def one(eta):
+            starts = jnp.concatenate([eta[None], jnp.full((1, K), 1 / K), jnp.eye(K)])
+            least = minimise(F, eta, penalty, beta=beta, step=step, starts=starts)
+            bounds = displacement_bounds(curvature, lipschitz, eta, penalty, beta=beta)
+            return jnp.linalg.norm(least.point - eta), bounds.cone
+
+        distance, bound = map(np.asarray, jax.jit(jax.vmap(one))(eta))
+    return Displacement(beta, float(distance.mean()), float(bound.mean()))
+
+
+def findings(frame: pd.DataFrame) -> list[str]:
+    """What the regrets say, in words; every number is computed from them."""
+    said = [more_data(frame), *(noisy_labels(frame, regime) for regime in _noisy(frame))]
+    return [text for text in said if text]
+
+
+def more_data(frame: pd.DataFrame) -> str | None:
+    """Where more clean data leads to."""
+    clean = _means(frame[(frame["regime"] == CLEAN) & (frame["forecast"] == RAW)], "log")
+    if clean.empty or len(clean.columns) < 2:
+        return None
+    first, last = clean.columns[0], clean.columns[-1]
+    labels = dict(zip(frame["loss"], frame["label"], strict=True))
+    is_proper = dict(zip(frame["loss"], frame["proper"], strict=True))
+    proper = [name for name in clean.index if is_proper[name]]
+    others = [name for name in clean.index if not is_proper[name]]
+    text = f"From {first} to {last} clean examples"
+    for names, verb in ((proper, "the strictly proper losses"), (others, "the others")):
+        if names:
+            part = clean.loc[names]
+            text += f", the log regret of {verb} goes from {_range(part[first])} to "
+            text += f"{_range(part[last])} ({_names(names, labels)})"
+    scaled = _means(frame[(frame["regime"] == CLEAN) & (frame["forecast"] == SCALED)], "log")[last]
+    nearer = [name for name in others if scaled[name] < 2 * clean.loc[proper, last].max()]
+    if proper and others:
+        text += f"; a temperature brings {len(nearer)} of the {len(others)} others within twice "
+        text += "the worst of the proper ones"
+        text += f" ({_names(nearer, labels)})" if nearer else ""
+    return text + "."
+
+
+def noisy_labels(frame: pd.DataFrame, regime: str) -> str | None:
+    """Which posterior is recovered from noisy labels."""
+    part = frame[(frame["regime"] == regime) & (frame["forecast"] == RAW)]
+    part = part[part["size"] == part["size"].max()]
+    labels = dict(zip(frame["loss"], frame["label"], strict=True))
+    means = part.groupby(["posterior", "loss"], sort=False)["log"].mean().unstack(0)
+    if OBSERVED not in means:
+        return None
+    nearest = {posterior: str(means[posterior].idxmin()) for posterior in (CLEAN, OBSERVED)}
+    toward = [name for name in means.index if means[CLEAN][name] < means[OBSERVED][name]]
+    text = (
+        f"With {part['size'].max()} examples under {regime} noise, {labels[nearest[OBSERVED]]} is "
+        f"nearest to the posterior of the labels as observed (log regret "
+        f"{means[OBSERVED].min():.3f}) and {labels[nearest[CLEAN]]} to that of clean labels "
+        f"({means[CLEAN].min():.3f})"
+    )
+    if not toward:
+        return f"{text}; no loss is nearer to the clean posterior than to the observed one."
+    return (
+        f"{text}; nearer to the clean posterior than to the observed one: {_names(toward, labels)}."
+    )
+
+
+def best_by_score(frame: pd.DataFrame) -> str | None:
+    """Whether each score prefers the loss that was trained on it, on clean labels."""
+    largest = frame[(frame["size"] == frame["size"].max()) & (frame["regime"] == CLEAN)]
+    means = largest[largest["forecast"] == RAW].groupby("label", sort=False)[list(SCORES)].mean()
+    if means.empty:
+        return None
+    best = [f"{means[score].idxmin()} by {score} ({means[score].min():.4f})" for score in SCORES]
+    return f"The least regret on clean labels has {', '.join(best)}."
+
+
+def least_distance(frame: pd.DataFrame) -> str | None:
+    """Which loss is nearest to the posterior, and which is farthest."""
+    largest = frame[(frame["size"] == frame["size"].max()) & (frame["regime"] == CLEAN)]
+    means = largest[largest["forecast"] == RAW].groupby("label", sort=False)["distance"].mean()
+    if len(means) < 2:
+        return None
+    return (
+        f"{means.idxmin()} is nearest to the posterior of clean labels, at {means.min():.3f}, and "
+        f"{means.idxmax()} is farthest, at {means.max():.3f}."
+    )
+
+
+def _noisy(frame: pd.DataFrame) -> list[str]:
+    return [name for name in dict.fromkeys(frame["regime"]) if name != CLEAN]
+
+
+def _means(frame: pd.DataFrame, score: str) -> pd.DataFrame:
+    """Means over seeds: losses down, sizes across."""
+    return frame.groupby(["loss", "size"], sort=False)[score].mean().unstack().sort_index(axis=1)
+
+
+def _names(names: Sequence[str], labels: dict[str, str]) -> str:
+    shown = [labels[name] for name in names]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _range(values: pd.Series) -> str:
+    low, high = np.min(values), np.max(values)
+    return f"{low:.3f}–{high:.3f}"

@@ -1,1 +1,0 @@
-"""Tables: made from frames of records, never from training."""

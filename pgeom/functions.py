@@ -23,8 +23,7 @@ from pgeom.types import Generator
 
 # what JAX, NumPy and Python say where a traced value is taken for a number
 TRACED = re.compile("Tracer|traced array|must be concrete|Only integer scalar arrays")
-INDEXED = ("gather", "dynamic_slice", "dynamic_update_slice")  # and scatter, of several names
-LONGEST = 1000  # integers of an index, and steps of a loop, that are followed
+LARGEST = 1000  # integers of an index that are followed
 
 
 def scalar_function(F: Generator) -> Generator:
@@ -102,37 +101,32 @@ class _OutOfRange(Exception):
     """An index beyond the end, in words."""
 
 
-class _Argument:
-    """Stands for p itself among the values that are followed."""
-
-
 def out_of_range(program: core.ClosedJaxpr) -> str | None:
     """The first index of a closed jaxpr that is known and out of range, in words, or None.
 
-    The words are about p if that is its only argument.
+    It is known if it is made of constants, outside of loops and branches. The words are about p if
+    that is the only argument of the program.
     """
     count = len(program.jaxpr.invars)
     try:
-        _follow(program, [_Argument] if count == 1 else [None] * count)
+        _follow(program, ["p"] if count == 1 else [None] * count)
     except _OutOfRange as error:
         return str(error)
     return None
 
 
 def _follow(program, inputs: list) -> list:
-    """The outputs of a program: integers where they are known, and None."""
-    jaxpr = program.jaxpr
-    known = dict(zip(jaxpr.constvars, map(_integers, program.consts), strict=True))
-    known |= zip(jaxpr.invars, inputs, strict=True)
+    """What is known of the outputs of a program: integers, or that one is p."""
+    jaxpr = getattr(program, "jaxpr", program)
+    constants = map(_integers, getattr(program, "consts", ()))
+    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *inputs], strict=True))
 
     def value(atom):
         return _integers(atom.val) if isinstance(atom, core.Literal) else known[atom]
 
     for eqn in jaxpr.eqns:
-        values = [value(atom) for atom in eqn.invars]
-        _check_indices(eqn, values)
-        results = _results(eqn, values) or [None] * len(eqn.outvars)
-        known |= zip(eqn.outvars, results, strict=True)
+        results = _results(eqn, [value(atom) for atom in eqn.invars])
+        known |= zip(eqn.outvars, results or [None] * len(eqn.outvars), strict=True)
     return [value(atom) for atom in jaxpr.outvars]
 
 
@@ -140,81 +134,41 @@ def _integers(value):
     """A constant of integers or truth values, which may become an index."""
     if isinstance(value, jax.core.Tracer):  # that F closes over
         return None
-    return np.asarray(value) if _is_whole(jnp.result_type(value)) else None
-
-
-def _is_whole(dtype):
-    return jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)
+    return None if jnp.issubdtype(jnp.result_type(value), jnp.inexact) else np.asarray(value)
 
 
 def _results(eqn, values: list) -> list | None:
-    """The results of an operation: of the integers among its inputs, where they decide."""
-    params, name = eqn.params, eqn.primitive.name
-    if name == "scan":
-        return _scan(params, values)
-    if name == "cond":
-        # an index counts in every branch that may be taken
-        which, branches = values[0], params["branches"]
-        taken = branches if which is None else branches[: which + 1][-1:]
-        results = [_follow(branch, values[1:]) for branch in taken]
-        return None if which is None else results[0]
-    inner = params.get("jaxpr", params.get("call_jaxpr"))  # of jit, and of custom_jvp and others
+    """What is known of the results of an operation, whose indices are within range."""
+    primitive, params, sizes = eqn.primitive, eqn.params, [v.aval.size for v in eqn.outvars]
+    inner = params.get("jaxpr", params.get("call_jaxpr"))  # of jit, custom_jvp and others
     if inner is not None:
-        program = core.ClosedJaxpr(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()))
-        same = len(program.jaxpr.invars) == len(values)
-        return _follow(program, values) if same else None
-    few = all(_is_whole(v.aval.dtype) and v.aval.size <= LONGEST for v in eqn.outvars)
-    if not (few and all(isinstance(x, np.ndarray) for x in values)):
+        same = len(getattr(inner, "jaxpr", inner).invars) == len(values)
+        return _follow(inner, values) if same and primitive.name != "scan" else None
+    if primitive.name == "dynamic_slice":
+        _check_indices(eqn, values[0], range(len(values) - 1), values[1:])
+    # a number that F chose stands for the entries beyond the end
+    if primitive.name == "gather" and np.isnan(np.array(params["fill_value"], float)):
+        _check_indices(eqn, values[0], params["dimension_numbers"].start_index_map, values[1:])
+    if not 0 < sum(sizes) <= LARGEST or not all(isinstance(x, np.ndarray) for x in values):
         return None
     try:
         with jax.ensure_compile_time_eval():
-            results = eqn.primitive.bind(*map(jnp.asarray, values), **params)
+            results = primitive.bind(*map(jnp.asarray, values), **params)
     except Exception:  # not every operation has a value by itself, as in a program for devices
         return None
-    return [np.asarray(x) for x in (results if eqn.primitive.multiple_results else [results])]
+    return [_integers(x) for x in (results if primitive.multiple_results else [results])]
 
 
-def _scan(params, values: list) -> list | None:
-    """The carry after a loop whose steps are followed one by one, as of `fori_loop`."""
-    body, constants, length = params["jaxpr"], params["num_consts"], params["length"]
-    first, count = constants + params["num_carry"], len(body.jaxpr.outvars)
-    if length > LONGEST:
-        return None
-    for t in sorted(range(length), reverse=params["reverse"]):
-        rows = [np.asarray(x[t]) if isinstance(x, np.ndarray) else None for x in values[first:]]
-        carry = _follow(body, [*values[:first], *rows])[: params["num_carry"]]
-        values = [*values[:constants], *carry, *values[first:]]
-    return [*values[constants:first], *[None] * (count - params["num_carry"])]
-
-
-def _check_indices(eqn, values: list) -> None:
-    """Raise where known indices of an operation are beyond the end of what it reads or writes."""
-    name, params = eqn.primitive.name, eqn.params
-    if name not in INDEXED and not name.startswith("scatter"):
+def _check_indices(eqn, operand, axes, indices: list) -> None:
+    """Raise where known indices of the entries that are read are beyond the end."""
+    if any(index is None for index in indices):
         return
-    shape, sizes = eqn.invars[0].aval.shape, params.get("slice_sizes")
-    places, axes = values[1:], range(len(shape))
-    if name == "gather":
-        axes = params["dimension_numbers"].start_index_map
-        fill = params["fill_value"]
-        if fill is not None and not np.isnan(
-            fill
-        ):  # F chose what stands for entries beyond the end
-            return
-    elif name == "dynamic_update_slice":
-        places, sizes = values[2:], eqn.invars[1].aval.shape
-    elif name != "dynamic_slice":
-        places, axes = values[1:2], params["dimension_numbers"].scatter_dims_to_operand_dims
-        sizes = [1] * len(shape)
-    if any(place is None for place in places):
-        return
-    columns = np.concatenate([*map(np.atleast_1d, places)], -1).reshape(-1, len(axes)).T
-    for axis, column in zip(axes, columns, strict=True):
-        size = shape[axis]
-        wrong = column[(column < 0) | (column > size - sizes[axis])]
+    places = np.concatenate([*map(np.atleast_1d, indices)], -1).reshape(-1, len(axes))
+    for axis, column in zip(axes, places.T, strict=True):
+        size, width = eqn.invars[0].aval.shape[axis], eqn.params["slice_sizes"][axis]
+        wrong = column[(column < 0) | (column > size - width)]
         if len(wrong):
-            place = int(wrong[0])
-            place = place - size if place < 0 else place + sizes[axis] - 1
-            if values[0] is _Argument:
+            place = wrong[0] - size if wrong[0] < 0 else wrong[0] + width - 1
+            if isinstance(operand, str):
                 raise _OutOfRange(f"p[{place}], but p has {size} entries")
             raise _OutOfRange(f"entry {place} of an array that has {size} entries")

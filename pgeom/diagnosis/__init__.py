@@ -24,7 +24,7 @@ import numpy as np
 from pgeom.compilation import quick_jit
 from pgeom.diagnosis import bounds, search
 from pgeom.diagnosis.bounds import Bound
-from pgeom.diagnosis.search import Findings, Witness, describe_pair, describe_point
+from pgeom.diagnosis.search import Findings, Kink, Witness, describe_pair, describe_point
 from pgeom.generators import as_pytree
 from pgeom.scores import BregmanScore
 from pgeom.types import Generator
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 # 1 − p_y at which the score is compared in both precisions; a user's kinks are at round numbers
 DISTANCES = 1.07 * 10.0 ** -np.arange(1, 8)
 DRAWS = 24  # random logits in addition to those
+XLOGY = (
+    "NO: write 0·log 0 as jax.scipy.special.xlogy(p, p); if F is truly infinite there, so is its "
+    "score"
+)
 
 
 class GeneratorReport(NamedTuple):
@@ -91,7 +95,7 @@ class Diagnosis(Findings):
         return f"<F on {self.K} classes: {words}, {kinks}; {limits}>"
 
     def __str__(self) -> str:
-        table = "\n".join(f"{name:24}{text}" for name, text in _rows(self))
+        table = "\n".join(f"{name:24}{text}" for name, text in _rows(self).items())
         return table if self.certificate is None else f"{table}\nproved: {self.certificate}"
 
 
@@ -160,108 +164,46 @@ def _scores_and_sizes(F, logits, labels):
     return BregmanScore(F).values_on_logits(logits, labels), size
 
 
-def _rows(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+def _rows(found: Diagnosis) -> dict[str, str]:
     """The lines of a table."""
-    sure = "yes" if diagnosis.resolution is None else "yes, as far as was seen"
-    missed, envelope = diagnosis.resolution, diagnosis.envelope
-    strictly = {
-        True: sure,
-        False: "NO: D_F(η, p) = 0 at the pair below, so that p scores as well as the truth η",
-        None: "unknown: flat to rounding, D_F(η, p) cannot be told from 0 at the pair below",
+    sure = "yes" if found.resolution is None else "yes, as far as was seen"
+    answers = {True: sure, False: "NO", None: "unknown"}
+    limits, why, error = found.envelope, explain_convexity(found), found.float32
+    return {
+        "generator": f"F on {found.K} classes",
+        "finite": answers[found.finite_inside],
+        "  at the vertices": "yes" if found.finite_at_vertices else XLOGY,
+        "smooth": sure if found.smooth else _describe_kink(found.kinks[0]),
+        "convex": answers[found.convex],
+        "strictly convex": answers[found.strictly_convex],
+        **({"  why": why} if why else {}),
+        "curvature": f"{limits.m:.6g} ≤ λ(H) ≤ {limits.M:.6g}",
+        "  on the simplex": f"{limits.m_tangent:.6g} ≤ λ(H) ≤ {limits.M_tangent:.6g}",
+        "largest loss": _describe_bound(found.loss_range),
+        "largest logit gradient": _describe_bound(found.logit_gradient),
+        "float32 score": "not compared: F is not finite everywhere"
+        if error is None
+        else f"relative error up to {error.relative:.1g} against float64, 1 − p_y down to 1e-7; "
+        f"{error.in_units:.2g} ε of its terms",
+        "known how": found.how,
+        "may have missed": "nothing"
+        if found.resolution is None
+        else f"dents and ridges narrower than about {found.resolution:.2g}",
+        "time": f"{found.seconds:.2f} s",
     }
-    return [
-        ("generator", f"F on {diagnosis.K} classes"),
-        ("finite", _finite(diagnosis)),
-        ("smooth", _smooth(diagnosis)),
-        ("convex", sure if diagnosis.convex else _not_convex(diagnosis)),
-        (
-            "strictly convex",
-            "NO" if diagnosis.convex is False else strictly[diagnosis.strictly_convex],
-        ),
-        *_witness(diagnosis),
-        ("curvature", f"{envelope.m:.6g} ≤ λ(H) ≤ {envelope.M:.6g}"),
-        ("  on the simplex", f"{envelope.m_tangent:.6g} ≤ λ(H) ≤ {envelope.M_tangent:.6g}"),
-        _largest_loss(diagnosis.loss_range),
-        ("logit gradient at most", _bound(diagnosis.logit_gradient)),
-        ("float32 score", _float32(diagnosis.float32)),
-        ("known how", diagnosis.how),
-        (
-            "may have missed",
-            "nothing" if missed is None else f"dents and ridges narrower than about {missed:.2g}",
-        ),
-        ("time", f"{diagnosis.seconds:.2f} s"),
-    ]
 
 
-def _finite(diagnosis: Diagnosis) -> str:
-    if not diagnosis.finite_inside:
-        return "NO: F is not finite inside the simplex, at p of the pair below"
-    if not diagnosis.finite_at_vertices:
-        return (
-            "inside, but not at the vertices: write 0·log 0 as jax.scipy.special.xlogy(p, p); if F "
-            "is truly infinite there, so is its score"
-        )
-    return "yes, inside and at the vertices"
-
-
-def _smooth(diagnosis: Diagnosis) -> str:
-    if diagnosis.smooth:
-        return "yes, as far as was seen"
-    kink = diagnosis.kinks[0]
+def _describe_kink(kink: Kink) -> str:
     return (
         f"NO: the slope jumps by {kink.jump:.3g} at p = {describe_point(kink.point)}; there the "
         "loss jumps too, and its gradient does not see it"
     )
 
 
-def _not_convex(diagnosis: Diagnosis) -> str:
-    if diagnosis.convex is None:
-        return "unknown: negative curvature was seen that rounding hides from the definition"
-    if not diagnosis.finite_inside:
-        return "NO"
-    return "NO: D_F(η, p) < 0 at the pair below, so that p scores better than the truth η"
-
-
-def _witness(diagnosis: Diagnosis) -> list[tuple[str, str]]:
-    if (witness := diagnosis.witness) is None:
-        return []
-    value = f"{witness.divergence:.6g}"
-    if diagnosis.rounding is not None:
-        value += f", with a rounding error of at most {diagnosis.rounding:.1g}"
-    eta, p = describe_point(witness.eta), describe_point(witness.p)
-    return [("  η", eta), ("  p", p), ("  D_F(η, p)", value)]
-
-
-def _largest_loss(bound: Bound | None) -> tuple[str, str]:
-    """A bound where a formula gives one, and otherwise the largest loss that was found."""
-    if bound is None or bound.how != "searched":
-        return "loss at most", _bound(bound)
-    if not np.isfinite(bound.sharp):
-        return "largest loss", "none: it grows without end where a probability vanishes"
-    return "largest loss found", f"{bound.sharp:.6g} (searched); {_paper(bound)}"
-
-
-def _bound(bound: Bound | None) -> str:
+def _describe_bound(bound: Bound | None) -> str:
     if bound is None:
         return "no bound: F is not known to be convex"
-    if not np.isfinite(bound.sharp):
-        return "no bound: the curvature is not bounded"
-    return f"{bound.sharp:.6g} ({bound.how}); {_paper(bound)}"
-
-
-def _paper(bound: Bound) -> str:
-    if not np.isfinite(bound.paper):
-        return "the paper has no bound, as the curvature has none"
-    return f"by the paper's bound {bound.paper:.6g}"
-
-
-def _float32(error: Float32Error | None) -> str:
-    if error is None:
-        return "not compared: F is not finite everywhere"
-    return (
-        f"relative error up to {error.relative:.1g} against float64, for 1 − p_y down to 1e-7; "
-        f"{error.in_units:.2g} ε of its terms"
-    )
+    return f"{bound.sharp:.6g} ({bound.how}); by the paper's bound {bound.paper:.6g}"
 
 
 def explain_convexity(report: GeneratorReport | Findings) -> str:

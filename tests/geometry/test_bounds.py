@@ -204,9 +204,9 @@ def test_what_was_found_is_named_as_what_it_is():
     assert actual.how == "searched"
     np.testing.assert_allclose(actual[:2], [6.0, 3.0], rtol=1e-3)
     said = {F: str(pgeom.diagnose(F, 3)) for F in (cubic, root, power)}
-    assert "largest loss found      3 (searched); by the paper's bound 6" in said[cubic]
-    assert "largest loss            none: it grows without end where a prob" in said[root]
-    assert "largest loss found      1.5 (searched); the paper has no bound" in said[power]
+    assert "largest loss            3 (searched); by the paper's bound 6" in said[cubic]
+    assert "largest loss            inf (searched); by the paper's bound inf" in said[root]
+    assert "largest loss            1.5 (searched); by the paper's bound inf" in said[power]
 
 
 def test_a_range_inside_a_face_is_found():

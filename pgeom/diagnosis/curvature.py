@@ -24,7 +24,7 @@ from pgeom.diagnosis.formulas import Envelope
 from pgeom.diagnosis.search import find
 from pgeom.functions import scalar_function, trace
 from pgeom.generators import ClosedGenerator, Combination, Hyperbolic, Quadratic, parts, rescale
-from pgeom.types import Generator, Vectors
+from pgeom.types import Generator, Row, Scalar, Vectors
 
 DRAWS = 4096  # Dirichlet(1) draws for a mean curvature
 VERTICES = 32  # at most, of those that curvature is averaged over
@@ -56,7 +56,7 @@ def envelope(F: Generator, K: int) -> Envelope:
     return find(F, K).envelope
 
 
-def mean_curvature(F: Generator, K: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
+def mean_curvature(F: Generator, K: int, *, key: PRNGKeyArray) -> Scalar:
     """The mean of trace(H(p))/K over Dirichlet(1) draws.
 
     It estimates the mean over the simplex where that is finite; that of −Σ√p is infinite.
@@ -66,7 +66,7 @@ def mean_curvature(F: Generator, K: int, *, key: PRNGKeyArray) -> Float[Array, "
 
 
 @singledispatch
-def _trace(F: Generator, p: Float[Array, " K"]) -> Float[Array, ""]:
+def _trace(F: Generator, p: Row) -> Scalar:
     """trace(H(p))."""
     return jnp.trace(hessian(F)(p))
 
@@ -91,7 +91,7 @@ def _(F: Combination, p):
     return sum(others, first)
 
 
-def matching_curvature(F: Generator, K: int) -> Float[Array, ""]:
+def matching_curvature(F: Generator, K: int) -> Scalar:
     """The curvature of F that its scale is judged by: at uniform probabilities, or at the vertices.
 
     The mean over the directions of the simplex, tr(PHP)/(K − 1) with P = I − 11ᵀ/K. Where training

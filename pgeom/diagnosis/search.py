@@ -31,7 +31,7 @@ from pgeom.compilation import quick_jit
 from pgeom.diagnosis.formulas import Envelope, known_formulas
 from pgeom.functions import trace
 from pgeom.generators import ClosedGenerator, as_pytree
-from pgeom.types import AnyArray, Generator
+from pgeom.types import AnyArray, Generator, Row
 
 # What cannot change between two calls: an object of a user's class can, and is searched again.
 IMMUTABLE = (FunctionType, jax.stages.Wrapped, jax.custom_jvp, jax.custom_vjp, ClosedGenerator)
@@ -430,7 +430,7 @@ def climb(objective: Callable, starts: Array, *rows: Array, lengths: Array, marg
     return jax.lax.scan(step, first, lengths)[0][1:]
 
 
-def extremes(F: Generator, p: Float[Array, " K"], *, steps: int = LANCZOS) -> Extremes:
+def extremes(F: Generator, p: Row, *, steps: int = LANCZOS) -> Extremes:
     """The extreme eigenvalues of H(p) in the full space and on {x : Σx = 0}.
 
     Lanczos iterations, with the given number of steps, approach them from inside.

@@ -18,22 +18,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, PRNGKeyArray, ScalarLike
 
+from pgeom.types import Entries, Rows, Scalar
+
 Points = Float[Array, "n d"]
 Labels = Integer[Array, " n"]
-Classifier = Callable[[Points], Float[Array, "n K"]]
+Classifier = Callable[[Points], Rows]
 """`model(x[n, d]) -> logits[n, K]`, from raw intensities."""
 
 
-def gaussian(
-    key: PRNGKeyArray, x: Float[Array, "*shape"], *, sigma: ScalarLike
-) -> Float[Array, "*shape"]:
+def gaussian(key: PRNGKeyArray, x: Entries, *, sigma: ScalarLike) -> Entries:
     """x + σ·N(0, 1), clipped to [0, 1]."""
     return jnp.clip(x + sigma * jax.random.normal(key, x.shape, x.dtype), 0, 1)
 
 
-def salt_and_pepper(
-    key: PRNGKeyArray, x: Float[Array, "*shape"], *, fraction: ScalarLike
-) -> Float[Array, "*shape"]:
+def salt_and_pepper(key: PRNGKeyArray, x: Entries, *, fraction: ScalarLike) -> Entries:
     """x with each entry set to 0 or 1, with probability fraction/2 each."""
     u = jax.random.uniform(key, x.shape, x.dtype)
     return jnp.where(u < fraction / 2, 0.0, jnp.where(u < fraction, 1.0, x))
@@ -81,7 +79,7 @@ def pgd(
     return jax.lax.fori_loop(0, PGD_STEPS, step, _random_start(key, x, epsilon))
 
 
-def attack_loss(model: Classifier, x: Points, labels: Labels) -> Float[Array, ""]:
+def attack_loss(model: Classifier, x: Points, labels: Labels) -> Scalar:
     """The loss that FGSM and PGD maximise: the mean cross-entropy of the model's softmax."""
     log_p = jax.nn.log_softmax(model(x))
     return -jnp.mean(jnp.take_along_axis(log_p, labels[:, None], axis=-1))
@@ -169,7 +167,7 @@ def apgd(
     return jnp.where((best.value > dlr(model(x), labels))[:, None], best.x, x)
 
 
-def dlr(logits: Float[Array, "n K"], labels: Labels) -> Float[Array, " n"]:
+def dlr(logits: Rows, labels: Labels) -> Float[Array, " n"]:
     """The difference-of-logits ratio: positive where another class than the label is predicted.
 
     (max_{j≠y} z_j − z_y)/(z₍₁₎ − z₍₃₎), with the largest and the third largest logit

@@ -47,7 +47,7 @@ from pgeom.links.threshold import Columns
 from pgeom.pickling import picklable
 from pgeom.scores import by_definition
 from pgeom.simplex import softmax_cross_entropy
-from pgeom.types import Generator, Labels, Loss, Vectors
+from pgeom.types import Generator, Labels, Loss, Values, Vectors
 
 
 class LinkInfo(NamedTuple):
@@ -135,7 +135,7 @@ def fenchel_young(F: Generator) -> Loss:
     """
     lifted = checks.lift_targets(*_loss_forms(F))
 
-    def loss(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
+    def loss(logits: Vectors, labels: Labels) -> Values:
         z = checks.vectors("logits", logits)
         work = z.astype(checks.working_dtype(z))  # 16 bits may be too few for the loss
         values = lifted(work, labels)

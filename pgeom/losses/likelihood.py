@@ -11,7 +11,6 @@ Array(2.3025851, dtype=float32)
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from pgeom import checks, simplex
 from pgeom.generators import squared_norm
@@ -24,10 +23,10 @@ from pgeom.simplex import (
     vertex,
 )
 from pgeom.special import minus_log1p, sigmoid, softplus
-from pgeom.types import Labels, Numbers, Vectors
+from pgeom.types import Labels, Numbers, Values, Vectors
 
 
-def cross_entropy(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
+def cross_entropy(logits: Vectors, labels: Labels) -> Values:
     """−log p_y with p = softmax(z).
 
     Args:
@@ -45,9 +44,7 @@ _cross_entropy = checks.lift_targets(
 )
 
 
-def label_smoothing(
-    logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 0.1
-) -> Float[Array, "*batch"]:
+def label_smoothing(logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 0.1) -> Values:
     """Cross-entropy against the target (1 − ε)e_y + ε/K (Szegedy et al., 2016).
 
     Args:
@@ -68,7 +65,7 @@ def label_smoothing(
     return checks.lift_examples(example)(logits, labels)
 
 
-def focal(logits: Vectors, labels: Labels, *, gamma: ArrayLike = 2.0) -> Float[Array, "*batch"]:
+def focal(logits: Vectors, labels: Labels, *, gamma: ArrayLike = 2.0) -> Values:
     """−(1 − p_y)^γ log p_y (Lin et al., 2017).
 
     (1 − p_y)^γ is computed from logarithms, so that 1 − p_y never rounds to zero, where the
@@ -91,7 +88,7 @@ def focal(logits: Vectors, labels: Labels, *, gamma: ArrayLike = 2.0) -> Float[A
     return checks.lift_examples(example)(logits, labels)
 
 
-def poly1(logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 1.0) -> Float[Array, "*batch"]:
+def poly1(logits: Vectors, labels: Labels, *, epsilon: ArrayLike = 1.0) -> Values:
     """−log p_y + ε(1 − p_y) (Leng et al., 2022).
 
     Args:
@@ -142,7 +139,7 @@ def _poly1_slope_jvp(primals, tangents):
     return _poly1_slope(u, epsilon), p * rest * (curvature * u_dot + epsilon_dot)
 
 
-def brier(logits: Vectors, labels: Labels) -> Float[Array, "*batch"]:
+def brier(logits: Vectors, labels: Labels) -> Values:
     """Σ_k (p_k − e_{y,k})² (Brier, 1950).
 
     Args:
@@ -160,7 +157,7 @@ _brier = on_logits(bregman_score(squared_norm))
 
 def class_balanced_cross_entropy(
     logits: Vectors, labels: Labels, *, class_counts: Numbers, beta: ArrayLike = 0.99
-) -> Float[Array, "*batch"]:
+) -> Values:
     """w_y·CE with w_k ∝ (1 − β)/(1 − β^{n_k}), of mean one over classes (Cui et al., 2019).
 
     The mean over a batch divides by its size, not by the sum of the weights.
@@ -186,9 +183,7 @@ def class_balanced_cross_entropy(
     return checks.lift_examples(example)(logits, labels)
 
 
-def balanced_softmax(
-    logits: Vectors, labels: Labels, *, class_counts: Numbers
-) -> Float[Array, "*batch"]:
+def balanced_softmax(logits: Vectors, labels: Labels, *, class_counts: Numbers) -> Values:
     """CE(z + log n) (Ren et al., 2020).
 
     Args:
@@ -204,7 +199,7 @@ def balanced_softmax(
 
 def logit_adjustment(
     logits: Vectors, labels: Labels, *, class_counts: Numbers, tau: ArrayLike = 1.0
-) -> Float[Array, "*batch"]:
+) -> Values:
     """CE(z + τ log π), π = n/Σn; at τ = 1 Balanced Softmax up to a constant (Menon et al., 2021).
 
     Args:
@@ -228,7 +223,7 @@ def ldam(
     class_counts: Numbers,
     max_margin: ArrayLike = 0.5,
     scale: ArrayLike = 8.0,
-) -> Float[Array, "*batch"]:
+) -> Values:
     """CE(s(z − m_y e_y)), m_k = m_max·n_k^{−1/4}/max_j n_j^{−1/4} (Cao et al., 2019).
 
     For training only: predictions are read from z itself, without margin or scale.

@@ -16,7 +16,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from pgeom import checks
 from pgeom.simplex import (
@@ -30,12 +29,10 @@ from pgeom.simplex import (
     vertex,
 )
 from pgeom.special import expm1, expm1_ratio, log_tempered_exp, sigmoid, softplus
-from pgeom.types import Labels, Number, Vectors
+from pgeom.types import Labels, Number, Row, Values, Vectors
 
 
-def mean_absolute_error(
-    logits: Vectors, labels: Labels, *, scale: ArrayLike = 2.0
-) -> Float[Array, "*batch"]:
+def mean_absolute_error(logits: Vectors, labels: Labels, *, scale: ArrayLike = 2.0) -> Values:
     """scale·(1 − p_y): ‖e_y − p‖₁ for scale 2 (Ghosh et al., 2017), the passive term of APL for 1.
 
     Args:
@@ -54,9 +51,7 @@ def mean_absolute_error(
     return checks.lift_examples(example)(logits, labels)
 
 
-def generalized_cross_entropy(
-    logits: Vectors, labels: Labels, *, q: ArrayLike = 0.7
-) -> Float[Array, "*batch"]:
+def generalized_cross_entropy(logits: Vectors, labels: Labels, *, q: ArrayLike = 0.7) -> Values:
     """(1 − p_y^q)/q: cross-entropy as q → 0, 1 − p_y at q = 1 (Zhang and Sabuncu, 2018).
 
     Args:
@@ -82,7 +77,7 @@ def symmetric_cross_entropy(
     alpha: ArrayLike = 0.1,
     beta: ArrayLike = 1.0,
     A: ArrayLike = -4.0,
-) -> Float[Array, "*batch"]:
+) -> Values:
     """α·CE − βA(1 − p_y), with A in place of log 0 in the reverse term (Wang et al., 2019).
 
     Args:
@@ -108,7 +103,7 @@ def symmetric_cross_entropy(
 
 def active_passive(
     logits: Vectors, labels: Labels, *, alpha: ArrayLike = 1.0, beta: ArrayLike = 1.0
-) -> Float[Array, "*batch"]:
+) -> Values:
     """α·NCE + β(1 − p_y) with NCE = log p_y / Σ_k log p_k (Ma et al., 2020).
 
     Args:
@@ -149,9 +144,7 @@ MAX_STEPS = 64  # of the Newton iteration, which needs one to eleven
 SERIES = 16  # the last exponent, to float64 precision on |x| < 1/2
 
 
-def bi_tempered(
-    logits: Vectors, labels: Labels, *, t1: Number = 0.8, t2: Number = 1.2
-) -> Float[Array, "*batch"]:
+def bi_tempered(logits: Vectors, labels: Labels, *, t1: Number = 0.8, t2: Number = 1.2) -> Values:
     """−log_{t1} p_y − (1 − Σ_k p_k^{2−t1})/(2 − t1), with p the tempered softmax at t2.
 
     At t1 = t2 = 1 it is cross-entropy.
@@ -177,7 +170,7 @@ def bi_tempered(
     return checks.lift_examples(example)(logits, labels)
 
 
-def log_tempered_softmax(logits: Float[Array, " K"], t: Number) -> Float[Array, " K"]:
+def log_tempered_softmax(logits: Row, t: Number) -> Row:
     """log exp_t(z_k − λ(z)) with the λ that makes the probabilities sum to one; t > 0."""
     if t == 1:
         return log_softmax(logits)

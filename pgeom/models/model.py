@@ -21,11 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, UInt16
 
-from pgeom.types import AnyArray
+from pgeom.types import AnyArray, Rows
 
 Parameters = Float[AnyArray, " P"]
 Inputs = Float[AnyArray, "n d"]
-Logits = Float[Array, "n K"]
+Logits = Rows
 Masks = Any
 """A pytree of arrays `[n, ...]`: whatever a model draws for n examples while it is trained."""
 

@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Num
 
 from pgeom import checks
-from pgeom.types import AnyArray, ClassStats, Numbers
+from pgeom.types import AnyArray, ClassStats, Numbers, Row
 
 
 def class_stats(
@@ -78,7 +78,7 @@ def laplacian(weights: Numbers) -> Num[Array, "K K"]:
     return jnp.diag(jnp.sum(weights, axis=1)) - weights
 
 
-def tail_diagonal(counts: Numbers) -> Float[Array, " K"]:
+def tail_diagonal(counts: Numbers) -> Row:
     """√(n_max/n_k) divided by its mean over k: the rarer the class, the larger."""
     counts = checks.class_counts(counts)
     tail = jnp.sqrt(jnp.max(counts) / counts)

@@ -12,14 +12,13 @@ import warnings
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from pgeom import checks
 from pgeom.simplex import argmax_mask
-from pgeom.types import Labels, Vectors
+from pgeom.types import Labels, Values, Vectors
 
 
-def smooth_margin(p: Vectors, y: Labels, *, tau: ArrayLike) -> Float[Array, "*batch"]:
+def smooth_margin(p: Vectors, y: Labels, *, tau: ArrayLike) -> Values:
     """m_τ(p, y) = p_y − τ log Σ_{j≠y} exp(p_j/τ).
 
     Args:
@@ -41,7 +40,7 @@ def smooth_margin(p: Vectors, y: Labels, *, tau: ArrayLike) -> Float[Array, "*ba
     return checks.lift_examples(example, name="p")(p, y)
 
 
-def margin_range(K: int, *, tau: ArrayLike) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def margin_range(K: int, *, tau: ArrayLike) -> tuple[Values, Values]:
     """The exact (lowest, highest) smoothed margin over the simplex, Eq. (margin-minimum).
 
     m_min = −1 − τ log(1 + (K − 2)e^{−1/τ}) at a wrong vertex, written so that e^{1/τ} cannot
@@ -53,9 +52,7 @@ def margin_range(K: int, *, tau: ArrayLike) -> tuple[Float[Array, "..."], Float[
     return -1 - jnp.log1p((K - 2) * jnp.exp(-1 / tau)) * tau, 1 - jnp.log(K - 1.0) * tau
 
 
-def penalty(
-    p: Vectors, y: Labels, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike
-) -> Float[Array, "*batch"]:
+def penalty(p: Vectors, y: Labels, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike) -> Values:
     """r(p, y) = ν softplus((κ − m_τ(p, y))/ν), convex in p, Eq. (apms-penalty).
 
     Args:
@@ -71,7 +68,7 @@ def penalty(
 
 def expected_penalty(
     p: Vectors, eta: Vectors, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike
-) -> Float[Array, "*batch"]:
+) -> Values:
     """E_{Y∼η} r(p, Y), convex in p."""
     checks.check_positive("tau", tau)
 
@@ -84,7 +81,7 @@ def expected_penalty(
 
 def penalty_range(
     K: int, *, tau: ArrayLike, kappa: ArrayLike, nu: ArrayLike
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+) -> tuple[Values, Values]:
     """The exact (lowest, highest = C_r) penalty over the simplex, Eq. (penalty-bound)."""
     low, high = margin_range(K, tau=tau)
     return _margin_penalty(high, kappa, nu), _margin_penalty(low, kappa, nu)
@@ -92,7 +89,7 @@ def penalty_range(
 
 def anneal(
     step: ArrayLike, *, beta0: ArrayLike, horizon: ArrayLike, power: ArrayLike = 1.0
-) -> Float[Array, "..."]:
+) -> Values:
     """β_t = β₀ (1 − min(t/T_s, 1))^q, Eq. (apms-loss).
 
     Args:

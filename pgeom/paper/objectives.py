@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import jax
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from pgeom import checks
 from pgeom.generators import hyperbolic, quadratic
@@ -18,7 +17,7 @@ from pgeom.paper import margin
 from pgeom.pickling import picklable
 from pgeom.scores import bregman_score, on_logits
 from pgeom.simplex import softmax
-from pgeom.types import Generator, Labels, Loss, Numbers, Vectors
+from pgeom.types import Generator, Labels, Loss, Numbers, Values, Vectors
 
 
 def capm(A: Numbers) -> Loss:
@@ -43,7 +42,7 @@ def apms(
     beta0: ArrayLike,
     horizon: ArrayLike,
     power: ArrayLike = 1.0,
-) -> Callable[[Vectors, Labels, ArrayLike], Float[Array, "..."]]:
+) -> Callable[[Vectors, Labels, ArrayLike], Values]:
     """The score of F with an annealed margin penalty, Eq. (apms-loss).
 
     ℓ_F(p, y) + β_t r(p, y),  β_t = β₀(1 − min(t/T_s, 1))^q. For β_t > 0 it is not proper.

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 from pgeom.evaluation.calibration import fit_temperature
 from pgeom.losses.likelihood import cross_entropy
 from pgeom.training.settings import Rule, StopOn
-from pgeom.types import AnyArray
+from pgeom.types import AnyArray, Scalar
 
 
 class EarlyStopping(NamedTuple):
@@ -44,7 +44,7 @@ def start() -> EarlyStopping:
 
 
 def update(
-    state: EarlyStopping, value: Float[Array, ""], rule: Rule
+    state: EarlyStopping, value: Scalar, rule: Rule
 ) -> tuple[EarlyStopping, Bool[Array, ""]]:
     """One more epoch, with its validation value; nothing happens to a run that has stopped.
 
@@ -70,9 +70,9 @@ def epoch_value(
     logits: Float[Array, "v K"],
     labels: Int[AnyArray, " v"],
     weights: Float[AnyArray, " v"],
-    loss: Float[Array, ""],
+    loss: Scalar,
     epoch: Int[AnyArray, ""],
-) -> Float[Array, ""]:
+) -> Scalar:
     """The value of an epoch, by which the lowest is the best; NaN of one that has diverged.
 
     >>> logits, labels = jnp.array([[9.0, 0.0], [0.0, 9.0], [9.0, 0.0]]), jnp.array([0, 1, 1])

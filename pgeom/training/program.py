@@ -28,7 +28,7 @@ from pgeom.models.model import DenseModel, Masks, Model
 from pgeom.training import early_stopping
 from pgeom.training.early_stopping import EarlyStopping
 from pgeom.training.settings import Optimiser, Rule, StopOn
-from pgeom.types import AnyArray, ClassStats
+from pgeom.types import AnyArray, ClassStats, Rows
 
 AT_ONCE = 2**21  # activations of a prediction: more are slower, and take memory
 CHEAP_PADDING = 0.05  # of the examples of an epoch
@@ -103,7 +103,7 @@ def predict(
     features: Float[Array, "N d"],
     cell: CellArrays,
     rows: Int[AnyArray, " n"],
-) -> Float[Array, "n K"]:
+) -> Rows:
     """Logits of some rows, without dropout, as many at once as `predicted_at_once` says."""
 
     def logits(part):
@@ -226,7 +226,7 @@ def batch_gradient(
     return gradient
 
 
-def logit_gradient(loss: LossSpec, stats: ClassStats) -> Callable[..., Float[Array, "n K"]]:
+def logit_gradient(loss: LossSpec, stats: ClassStats) -> Callable[..., Rows]:
     """`gradient(logits, labels, progress)`, of each example's loss: all that a head has to give."""
     start = loss.build(stats)  # once, and not at every step
 

@@ -36,7 +36,7 @@ from pgeom.models.architectures import ModelLike, make_model
 from pgeom.training.fit import Examples, fit, round_up
 from pgeom.training.settings import Optimiser, Rule, Training, fit_to_size
 
-FAR = 3.0  # standard deviations: a pixel that is almost always 0 has outliers of dozens
+OUTLIERS = 3.0  # standard deviations: a pixel that is almost always 0 has outliers of dozens
 EPOCHS = 100
 AT_ONCE = 4096  # examples that are predicted in one call
 
@@ -192,7 +192,7 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
     def _standardise(self, X):
         """Standardised features, of which the far ones are drawn in, smoothly, to within ±3."""
         z = (X - self.mean_) / self.scale_
-        return (z / np.hypot(1, z / FAR)).astype(np.float32)
+        return (z / np.hypot(1, z / OUTLIERS)).astype(np.float32)
 
     def _training(self, examples):
         """The settings for so many training examples."""

@@ -30,7 +30,7 @@ UNREADABLE = (
     pd.errors.ParserWarning,  # of rows longer than the header
 )
 FEW_VALUES = 10  # of a categorical column that cannot be mistaken for names of the examples
-MOST_VALUES = 1000  # of a categorical column; more are names or numbers of the examples
+MAX_VALUES = 1000  # of a categorical column; more are names or numbers of the examples
 SMALLEST_IMAGE = 64  # columns: of fewer none can be the pixels of images
 LARGEST = LARGEST_FEATURE[np.float64]
 SHOWN = 8  # names in a message, or one more
@@ -226,10 +226,10 @@ def _encode(name, values):
         return numbers[:, None]
     # a text for each: values of several types would have no order
     codes, categories = pd.factorize(values.astype(str).where(values.notna()), sort=True)
-    if len(categories) > MOST_VALUES:
+    if len(categories) > MAX_VALUES:
         raise ValueError(
             f"column {name!r} is not numeric and has {len(categories)} different values, at most "
-            f"{MOST_VALUES} can be encoded; leave it out or give numbers"
+            f"{MAX_VALUES} can be encoded; leave it out or give numbers"
         )
     return codes[:, None] == np.unique(codes)  # a missing value is −1
 

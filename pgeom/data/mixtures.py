@@ -22,8 +22,8 @@ from jaxtyping import Float
 from pgeom.data.dataset import Dataset, from_arrays
 
 FORM = "mixture-CLASSES-EXAMPLES"
-FEWEST_CLASSES, MOST_CLASSES = 2, 10
-MOST_EXAMPLES = 1_000_000
+MIN_CLASSES, MAX_CLASSES = 2, 10
+MAX_EXAMPLES = 1_000_000
 PER_CLASS = 20  # examples, at least: a fourth of them may be of the rarest class
 DIMENSIONS = 6
 SPREAD = 0.9  # of the centres, in standard deviations of a class
@@ -71,9 +71,9 @@ def mixture_dataset(name: str) -> Dataset:
     """
     match = re.fullmatch(r"mixture-(\d+)-(\d+)", name, re.ASCII)
     K, n = map(int, match.groups()) if match else (0, 0)
-    if not (FEWEST_CLASSES <= K <= MOST_CLASSES and PER_CLASS * K <= n <= MOST_EXAMPLES):
-        sizes = f"{PER_CLASS} to {MOST_EXAMPLES // MOST_CLASSES} examples of each"
-        must = f"{FORM} with {FEWEST_CLASSES} to {MOST_CLASSES} classes and {sizes}"
+    if not (MIN_CLASSES <= K <= MAX_CLASSES and PER_CLASS * K <= n <= MAX_EXAMPLES):
+        sizes = f"{PER_CLASS} to {MAX_EXAMPLES // MAX_CLASSES} examples of each"
+        must = f"{FORM} with {MIN_CLASSES} to {MAX_CLASSES} classes and {sizes}"
         raise ValueError(f"a mixture must be {must}, got {name!r}")
     mixture, rng = make_mixture(K), np.random.default_rng([SEED, K, n])
     labels = rng.choice(K, size=n, p=mixture.shares)

@@ -131,7 +131,7 @@ def _search(F: Generator, K: int, thorough: bool) -> Findings:
     seen = _survey(F, K, 0.0 if bounded else INSIDE, thorough)
     _check_float32(F, K)
     verdict = _judge(F, seen)
-    kinks = _kinks(seen.suspects, verdict.precision)
+    kinks = _kinks(seen.jumps, verdict.precision)
     return Findings(
         K=K,
         envelope=_envelope(seen.spectra, bounded and not kinks, verdict.convex),
@@ -158,21 +158,21 @@ def _check_float32(F: Generator, K: int) -> None:
     """Raise if F, which is searched in float64, is another function in float32."""
     spread = np.random.default_rng(9).dirichlet(np.ones(K), COMPARED).astype(np.float32)
     double, single = (map_points(lambda F, p: F(p), F, p) for p in (spread.astype(float), spread))
-    apart = np.nan_to_num(np.abs(single - double), posinf=0.0)  # it may overflow in float32 alone
-    worst = np.argsort(apart)[-10]  # the rounding of float32 may spoil a few
-    if apart[worst] > DIFFERENT * np.max(np.abs(double), where=np.isfinite(double), initial=0.0):
+    gaps = np.nan_to_num(np.abs(single - double), posinf=0.0)  # it may overflow in float32 alone
+    worst = np.argsort(gaps)[-10]  # the rounding of float32 may spoil a few
+    if gaps[worst] > DIFFERENT * np.max(np.abs(double), where=np.isfinite(double), initial=0.0):
         raise ValueError(
             f"F must be one function in float32 and in float64, got {single[worst]:.6g} and "
             f"{double[worst]:.6g} at p = {describe_point(spread[worst])}"
         )
 
 
-def _kinks(suspects: "Suspects", precision: float) -> tuple[Kink, ...]:
+def _kinks(jumps: "SlopeJumps", precision: float) -> tuple[Kink, ...]:
     """The ten sharpest kinks, if F has this relative precision."""
-    smallest = KINK * suspects.slope + 256 * precision * np.nanmax(suspects.slope, initial=0.0)
-    sharp = np.flatnonzero(np.abs(suspects.jump) > smallest)
-    order = sharp[np.argsort(-np.abs(suspects.jump[sharp]), kind="stable")][:10]
-    return tuple(Kink(suspects.points[i], float(suspects.jump[i])) for i in order)
+    smallest = KINK * jumps.slope + 256 * precision * np.nanmax(jumps.slope, initial=0.0)
+    sharp = np.flatnonzero(np.abs(jumps.jump) > smallest)
+    order = sharp[np.argsort(-np.abs(jumps.jump[sharp]), kind="stable")][:10]
+    return tuple(Kink(jumps.points[i], float(jumps.jump[i])) for i in order)
 
 
 def _envelope(spectra: "Extremes", bounded: bool, convex: bool | None) -> Envelope:
@@ -253,12 +253,12 @@ def spacing(points: np.ndarray) -> float:
 # only a kink remains unexplained on every scale.
 
 LINES, STATIONS = 192, 129  # random segments, and points on each
-SUSPECTS = 96  # intervals to bisect
+BISECTED = 96  # intervals to bisect
 HALVINGS = 30
 KINK = 1e-6  # the smallest jump of a slope, relative to the slope, that counts as a kink
 
 
-class Suspects(NamedTuple):
+class SlopeJumps(NamedTuple):
     """Where bisection ended on segments, the most suspicious first.
 
     Attributes:
@@ -275,7 +275,7 @@ class Suspects(NamedTuple):
     slope: np.ndarray
 
 
-def scan(F: Generator, K: int) -> Suspects:
+def scan(F: Generator, K: int) -> SlopeJumps:
     """The most suspicious intervals of random segments through the simplex of K classes."""
     F, rng = as_pytree(F), np.random.default_rng(5)
     starts, ends = inward(rng.dirichlet(np.full(K, max(0.3, 2 / K)), (2, LINES)))
@@ -289,7 +289,7 @@ def scan(F: Generator, K: int) -> Suspects:
     half = np.maximum(_unexplained(a, middle)[1], _unexplained(middle, b)[1])
     ratio = half / (_unexplained(a, b)[1] + 1e-9 * half + np.finfo(float).tiny)
     suspicion = np.where(half > 1e-9 * (np.abs(a[2]) + np.abs(b[2])), ratio, 0.0)
-    chosen = np.argsort(-np.nan_to_num(suspicion), kind="stable")[:SUSPECTS]
+    chosen = np.argsort(-np.nan_to_num(suspicion), kind="stable")[:BISECTED]
     lines, a, b = chosen // (STATIONS // 2), a[:, chosen], b[:, chosen]
     starts, v = starts[lines], v[lines]
     for _ in range(HALVINGS):
@@ -298,7 +298,7 @@ def scan(F: Generator, K: int) -> Suspects:
         a, b = np.where(first, (a, middle), (middle, b))
     speed, slope = np.linalg.norm(v, axis=1), np.maximum(np.abs(a[2]), np.abs(b[2]))
     points = starts + (a[0] + b[0])[:, None] / 2 * v
-    return Suspects(points, v, _unexplained(a, b)[0] / speed, slope / speed)
+    return SlopeJumps(points, v, _unexplained(a, b)[0] / speed, slope / speed)
 
 
 def _stations(F, start, v, t):
@@ -345,7 +345,7 @@ class _Survey(NamedTuple):
 
     points: np.ndarray
     spectra: Extremes
-    suspects: Suspects
+    jumps: SlopeJumps
     resolution: float
 
 
@@ -356,16 +356,16 @@ def _survey(F: Generator, K: int, margin: float, thorough: bool) -> _Survey:
     points = np.concatenate([inward(landmarks(K), margin), few])
     if not thorough:
         nowhere, nothing = np.zeros((0, K)), np.zeros(0)
-        suspects = Suspects(nowhere, nowhere, nothing, nothing)
-        return _Survey(points, map_points(extremes, F, points), suspects, math.nan)
+        jumps = SlopeJumps(nowhere, nowhere, nothing, nothing)
+        return _Survey(points, map_points(extremes, F, points), jumps, math.nan)
 
-    suspects = scan(F, K)
+    jumps = scan(F, K)
     ahead = np.roll(many, 1, axis=0) - many  # a random direction for each
     curvature = map_points(_curvature, F, many, ahead) / np.sum(ahead**2, axis=1)
     order = np.argsort(np.nan_to_num(curvature, nan=-np.inf))
     most = max(16, min(512, SPECTRA // (8 * K)))
     conspicuous = many[np.concatenate([order[:most], order[-most // 4 :]])]
-    points = np.concatenate([points, conspicuous, suspects.points])
+    points = np.concatenate([points, conspicuous, jumps.points])
     spectra = map_points(extremes, F, points)
 
     count = ASCENTS if K <= DENSE else ASCENTS // 4
@@ -374,7 +374,7 @@ def _survey(F: Generator, K: int, margin: float, thorough: bool) -> _Survey:
     ends = np.asarray(_climb_curvature(F, starts, signs, margin))
     seen = (points, spectra), (ends, map_points(_refined_extremes, F, ends))
     points, spectra = jax.tree.map(lambda *both: np.concatenate(both), *seen)
-    return _Survey(points, spectra, suspects, spacing(many[:20_000]))
+    return _Survey(points, spectra, jumps, spacing(many[:20_000]))
 
 
 def _best(values: np.ndarray, count: int) -> np.ndarray:
@@ -486,7 +486,7 @@ def _lanczos(product, project, p, steps: int) -> tuple[Array, Array]:
 # negative eigenvalue counts only if the definition confirms it along its eigenvector.
 
 ROUNDING = 16  # units of F's rounding, relative to the size of the terms, taken for errors
-APART = 0.05  # the smallest distance within a pair that flatness is judged on
+DISTANT = 0.05  # the smallest distance within a pair that flatness is judged on
 LADDER = 0.9 * 0.6 ** np.arange(40)  # steps along a direction, as fractions of the way to a face
 RANDOM_PAIRS, NEAR_PAIRS = 768, 4_096  # fewer of those near each other if there are many classes
 SPREAD = 96  # points whose flattest direction is followed, beside the flattest of all
@@ -512,7 +512,7 @@ def _judge(F: Generator, seen: _Survey) -> _Verdict:
     if np.any(broken := ~np.isfinite(seen.spectra.value)):
         witness = Witness(points[np.argmin(broken)], points[np.argmax(broken)], math.nan)
         return _Verdict(False, False, math.nan, witness)
-    eta, p = _pairs(points, seen.spectra, seen.suspects)
+    eta, p = _pairs(points, seen.spectra, seen.jumps)
     divergence, size, errors = map_points(_examine, F, eta, p)
     by_value = np.quantile(errors[:CHECKED, 0], 0.9)  # at random points
     precision = max(float(np.finfo(float).eps), float(by_value))
@@ -531,8 +531,8 @@ def _judge(F: Generator, seen: _Survey) -> _Verdict:
     if np.any(divergence < -rounding) or np.any(seen.spectra.m_tangent < least):
         return _Verdict(None, None, precision)  # no pair confirms it
 
-    apart = np.linalg.norm(eta - p, axis=1) > APART
-    flattest = int(np.argmin(np.where(apart, divergence / size, np.inf)))
+    distant = np.linalg.norm(eta - p, axis=1) > DISTANT
+    flattest = int(np.argmin(np.where(distant, divergence / size, np.inf)))
     if divergence[flattest] > rounding[flattest]:
         return _Verdict(True, True, precision)
     flat = _is_flat(F, eta[flattest], p[flattest], precision)
@@ -569,7 +569,7 @@ def _rounding_errors(F, p):
     return jnp.where(jnp.isnan(errors), jnp.inf, errors)
 
 
-def _pairs(points: np.ndarray, spectra: Extremes, suspects: Suspects):
+def _pairs(points: np.ndarray, spectra: Extremes, jumps: SlopeJumps):
     """Pairs η, p, each `[n, K]`, where convexity or strict convexity is most likely to fail.
 
     They are random; or p has little curvature in the direction of η, absolutely or relative to its
@@ -589,9 +589,9 @@ def _pairs(points: np.ndarray, spectra: Extremes, suspects: Suspects):
     behind = _down_the_ladder(points[flat], -spectra.flattest[flat])
     here = np.repeat(points[flat], len(LADDER), axis=0)
 
-    sharp = np.r_[np.argsort(suspects.jump)[:8], np.arange(len(suspects.jump))[:8]]
-    right = _down_the_ladder(suspects.points[sharp], suspects.directions[sharp])
-    left = _down_the_ladder(suspects.points[sharp], -suspects.directions[sharp])
+    sharp = np.r_[np.argsort(jumps.jump)[:8], np.arange(len(jumps.jump))[:8]]
+    right = _down_the_ladder(jumps.points[sharp], jumps.directions[sharp])
+    left = _down_the_ladder(jumps.points[sharp], -jumps.directions[sharp])
     pairs = (eta, p), (ahead, here), (behind, here), (right, left), (left, right)
     return [np.concatenate(ends) for ends in zip(*pairs, strict=True)]
 

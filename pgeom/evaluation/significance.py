@@ -33,7 +33,7 @@ RESAMPLES = 9_999
 SEED = 0
 # A resampled mean closer to the sample's own than this share of the deviations is the same mean:
 # accuracies repeat, and sums of the same numbers differ by rounding.
-SAME = 1e-12
+EQUAL = 1e-12
 
 PerLoss = Float[np.ndarray, " losses"]
 """One number per loss."""
@@ -185,10 +185,10 @@ def mean_interval(
     means = differences.mean(axis=1)
     deviations = differences - means[:, None]
     spread = np.abs(deviations).max(axis=1)
-    varies = spread > SAME * np.abs(means)
+    varies = spread > EQUAL * np.abs(means)
     deviations[~varies] = 0.0
     moved = deviations @ _shares(n, resamples, seed)
-    tolerance = SAME * spread[:, None]
+    tolerance = EQUAL * spread[:, None]
     below, same = moved < -tolerance, np.abs(moved) <= tolerance
     z0 = ndtri((below.sum(axis=1) + same.sum(axis=1) / 2) / resamples)
     squares = np.where(varies, (deviations**2).sum(axis=1), 1.0)

@@ -40,8 +40,8 @@ from pgeom.links.solve import (
     choose_method,
     in_unit,
     judge,
-    link_columns,
-    loss_columns,
+    solve_link,
+    solve_loss,
 )
 from pgeom.links.threshold import Columns
 from pgeom.pickling import picklable
@@ -155,7 +155,7 @@ def _loss_forms(F: Generator):
         ruled_out = jnp.any((eta > 0) & (z == -jnp.inf), axis=1)
         G, columns, unit = in_unit(F, (z + jnp.zeros_like(eta)).T)
         eta = eta.T + jnp.zeros_like(columns)  # in a `shard_map`, the two vary alike
-        values = unit * loss_columns(G, columns, eta)
+        values = unit * solve_loss(G, columns, eta)
         values = jnp.where(contradicts_convexity(G, columns), jnp.nan, values)
         return jnp.where(ruled_out, jnp.inf, values)
 
@@ -181,7 +181,7 @@ def _cross_entropy_forms(c: Parameter):
 
 def _solve(F: Generator, z):
     F, z, unit = in_unit(F, z)
-    p, steps = link_columns(F, z)
+    p, steps = solve_link(F, z)
     p = jnp.where(contradicts_convexity(F, z), jnp.nan, p)
     gap, solved = judge(F, p, z)
     return p, unit * gap, solved, steps

@@ -79,11 +79,11 @@ def multipliers(F: Generator, p: Columns, z: Columns) -> Columns:
     return jnp.where(s < noise, 0.0, s)
 
 
-EVERY = 8  # steps between two by gradients, which alone bring a class back
-SLOW = 48  # steps after which Newton steps begin
+GRADIENT_PERIOD = 8  # steps between two by gradients, which alone bring a class back
+NEWTON_AFTER = 48  # steps after which Newton steps begin
 STEPS = 6_000
 FLATTEST = 1e-6  # curvature, in the unit of F, below which one is taken for rounding
-NEAR = 8  # units of rounding, within which a point that improves no more has settled
+SETTLED = 8  # units of rounding, within which a point that improves no more has settled
 PATIENCE = 200  # steps without progress, after which the gap is all rounding
 
 
@@ -108,18 +108,18 @@ def maximise(F: Generator, z: Columns) -> Maximum:
     def advance(state: _State) -> _State:
         uphill = z - state.slope
         onward = simplex.project(state.p + uphill / state.curvature, axis=0)
-        slow = state.steps >= SLOW
+        slow = state.steps >= NEWTON_AFTER
         p = jax.lax.cond(slow, lambda: _careful_step(F, z, state, onward), lambda: onward)
         slope = slopes(F, p)
         step = p - state.p
-        square, bend = row_sum(step**2), row_sum(step * (slope - state.slope))
-        curvature = jnp.where((square > 0) & (bend > 0), bend / square, state.curvature)
+        square, rise = row_sum(step**2), row_sum(step * (slope - state.slope))
+        curvature = jnp.where((square > 0) & (rise > 0), rise / square, state.curvature)
         gap, rounding = gap_and_rounding(p, z, slope)
         # the gap hardly sees an entry that is small and wrong, and this residual does
         wrong = jnp.max(jnp.minimum(slack(z - slope), p), axis=0)
         error = jnp.maximum(gap, wrong / 2)
         idle = jnp.where(error < 0.9 * state.best_error, 0, state.idle + 1)
-        settled = (error <= rounding) | ((error <= NEAR * rounding) & (idle > 3))
+        settled = (error <= rounding) | ((error <= SETTLED * rounding) & (idle > 3))
         return _State(
             p,
             slope,
@@ -149,7 +149,7 @@ def _careful_step(F: Generator, z, state: _State, onward):
     so that its derivative changes its sign once.
     """
     p, uphill = state.p, z - state.slope
-    newton = state.steps % EVERY > 0
+    newton = state.steps % GRADIENT_PERIOD > 0
     step = jax.lax.cond(newton, lambda: respond(F, p, z, uphill), lambda: onward - p)
     step = jnp.where(jnp.isfinite(step), step, 0.0)  # where all curvature is rounding
     room = jnp.where(step < 0, -p / step, jnp.inf)
@@ -200,8 +200,8 @@ def _conjugate_gradients(multiply: Callable, b):
     def advance(state):
         x, residual, direction, square, steps = state
         product = multiply(direction)
-        bend = jnp.sum(direction * product)
-        length = jnp.where(bend > 0, square / bend, 0.0)
+        rise = jnp.sum(direction * product)
+        length = jnp.where(rise > 0, square / rise, 0.0)
         residual = residual - length * product
         following = jnp.sum(residual**2)
         onward = residual + following / square * direction

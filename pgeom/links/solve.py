@@ -10,10 +10,10 @@ No iteration is differentiated. Arrays are class-major, `[K, n]` with one exampl
 >>> import jax.numpy as jnp
 >>> from pgeom.generators import squared_norm
 >>> z = jnp.array([[0.0], [-1.0]])
->>> link_columns(squared_norm, z).p
+>>> solve_link(squared_norm, z).p
 Array([[0.75],
        [0.25]], dtype=float32)
->>> loss_columns(squared_norm, z, jnp.array([[0.0], [1.0]]))
+>>> solve_loss(squared_norm, z, jnp.array([[0.0], [1.0]]))
 Array([1.125], dtype=float32)
 """
 
@@ -106,7 +106,7 @@ def in_unit(F: Generator, z: Columns) -> tuple[Generator, Columns, Array]:
     return divided, (z - largest) / unit, unit
 
 
-def link_columns(F: Generator, z: Columns) -> Maximum:
+def solve_link(F: Generator, z: Columns) -> Maximum:
     """p(z), with its derivatives in z and in the parameters of F."""
     method = choose_method(F)
     parameters, tree = jax.tree.flatten(_with_parameters(F, z))
@@ -138,7 +138,7 @@ def link_columns(F: Generator, z: Columns) -> Maximum:
     return found._replace(p=point(found.p, below, parameters))
 
 
-def loss_columns(F: Generator, z: Columns, eta: Columns) -> Float[Array, " n"]:
+def solve_loss(F: Generator, z: Columns, eta: Columns) -> Float[Array, " n"]:
     """F*(z) − ⟨z, η⟩ + F(η), whose gradient in z is p(z) − η."""
     parameters, tree = jax.tree.flatten(_with_parameters(F, z))
 
@@ -166,7 +166,7 @@ def loss_columns(F: Generator, z: Columns, eta: Columns) -> Float[Array, " n"]:
 
         return None, slope_in_z, slope_in_eta, slope_in_parameters
 
-    return loss(link_columns(F, z).p, z, eta, parameters)
+    return loss(solve_link(F, z).p, z, eta, parameters)
 
 
 def _with_parameters(F: Generator, z) -> Generator:

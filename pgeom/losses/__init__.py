@@ -1,8 +1,8 @@
 """Losses: the established ones by family, the paper's three, a user's own, and their catalogue.
 
-May import the mathematics. Read `likelihood` and `noise_robust` first, the losses as functions,
-then `spec` (a loss as a value), `catalogue`, `structured` (the paper's CAPM, HPG and APMS) and
-`own` (a user's).
+May import the mathematics, the diagnosis and `paper`. Read `likelihood` and `noise_robust` first,
+the losses as functions, then `spec` (a loss as a value), `catalogue`, `structured` (the paper's
+CAPM, HPG and APMS) and `own` (a user's).
 
 Each is `loss(logits[..., K], labels[...], *, ...) -> [...]`, one value per example.
 """

@@ -2,9 +2,7 @@
 
 Everything is a pure function of arrays, so a batch of partitions is a vmap.
 
->>> from typing import Any
-
-import jax.numpy as jnp
+>>> import jax.numpy as jnp
 >>> x = jnp.array([[0.0], [2.0], [4.0]])
 >>> class_stats(x, jnp.array([0, 0, 1]), 2)
 ClassStats(counts=Array([2., 1.], dtype=float32), centroids=Array([[1.],
@@ -43,12 +41,12 @@ def class_stats(
             f"features and labels must have shapes [n, d] and [n], got {x.shape} and {y.shape}"
         )
     checks.integer_labels(y, (len(y), K), "one-hot rows")
-    members = xp.eye(K, dtype=x.dtype)[y]
+    one_hot = xp.eye(K, dtype=x.dtype)[y]
     if weights is not None:
-        members = members * xp.asarray(weights, x.dtype)[:, None]
-    counts = members.sum(axis=0)
+        one_hot = one_hot * xp.asarray(weights, x.dtype)[:, None]
+    counts = one_hot.sum(axis=0)
     checks.check_positive("the count of each class in labels", counts)
-    return ClassStats(counts, xp.dot(members.T, x) / counts[:, None])
+    return ClassStats(counts, xp.dot(one_hot.T, x) / counts[:, None])
 
 
 def centroid_graph(centroids: Float[AnyArray, "K d"]) -> Float[Array, "K K"]:

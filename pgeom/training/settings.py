@@ -96,7 +96,7 @@ PROTOCOL = Training()
 STEPS = 20_000  # at most
 PATIENT_STEPS = 1_000  # without a new best
 LEAST_PATIENCE = 10  # epochs, however many steps one has
-MOST_EPOCHS = 1_000  # which cost time by themselves, and each a number in the record
+MAX_EPOCHS = 1_000  # which cost time by themselves, and each a number in the record
 BATCH_SIZES = (64, 512)
 BATCHES = 60  # per epoch, at least, unless the smallest batches are fewer
 
@@ -127,7 +127,7 @@ def fit_to_size(
         batch_size = min(max(power, smallest), largest)
     steps = -(-examples // batch_size)
     if epochs is None:
-        epochs = min(max(-(-STEPS // steps), PROTOCOL.epochs), MOST_EPOCHS)
+        epochs = min(max(-(-STEPS // steps), PROTOCOL.epochs), MAX_EPOCHS)
     patience = max(-(-PATIENT_STEPS // steps), LEAST_PATIENCE)
     rule = Rule(PAPER.minimum, patience)
     return replace(base, epochs=epochs, batch_size=batch_size, stopping=rule)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pgeom.data.files import MOST_VALUES, encode_features, encode_labels, listed
+from pgeom.data.files import MAX_VALUES, encode_features, encode_labels, listed
 
 NAN = float("nan")
 
@@ -199,11 +199,11 @@ def test_a_column_that_cannot_be_standardised_is_named(column, said):
 
 
 def test_a_column_of_names_is_not_encoded():
-    names = [f"person {k}" for k in range(MOST_VALUES + 1)]
+    names = [f"person {k}" for k in range(MAX_VALUES + 1)]
     with pytest.raises(ValueError, match="'who' is not numeric and has 1001 different values"):
         encode_features(frame(who=names))
     features, _ = encode_features(frame(who=names[1:]))
-    assert features.shape == (MOST_VALUES, MOST_VALUES)
+    assert features.shape == (MAX_VALUES, MAX_VALUES)
 
 
 def test_long_lists_are_cut():

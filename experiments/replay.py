@@ -1,18 +1,14 @@
 """Recompute one recorded run: `python -m experiments.replay 3f2a --out results/noise`."""
 
 import json as json_format
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
 from experiments.shell import command_line
 from experiments.shell.errors import UsageError
 from pgeom.messages import count
-
-if TYPE_CHECKING:
-    from experiments.engine.replaying import Comparison
 
 
 def main(
@@ -32,54 +28,41 @@ def main(
         json: Print what differs as JSON, and nothing else, on stdout.
     """
     # here and not above: --help should not wait for JAX
-    from experiments.engine import devices
-    from experiments.engine.jobs import Machine
-    from experiments.engine.measures import MEASURES
-    from experiments.engine.replaying import find_record, name_files, rebuild_study, recompute
-    from experiments.engine.store import Store
+    from experiments.engine import devices, replaying
+    from experiments.engine.store import Store, json_float
 
     store = Store(out)
-    record = find_record(store, run)
-    named = name_files(record, store.descriptions)
+    record = replaying.find_record(store, run)
+    parts = replaying.describe_parts(record, store.descriptions)
+    named = replaying.name_files(parts)
     if named and not trust:
         files = ", ".join(map(repr, named))
         raise UsageError(f"the record names {files}: give --trust to read it and to run its code")
     available = devices.prepare_devices(None)
     console = command_line.make_console(stderr=json)
-    study = rebuild_study(record, store.descriptions, MEASURES)
+    study = replaying.rebuild_study(record, parts)
     console.print(
         f"{record['identity']}: {record['dataset']}, {record['regime']}, seed {record['seed']}, "
         f"{record['label']}",
         soft_wrap=True,
     )
-    machine = Machine(min(record["device"]["count"], available), console)
-    found = recompute(study, store, machine)
-    for line in describe_comparison(found):
+    used = min(record["device"]["count"], available)
+    again, logits = replaying.recompute(study, used, console)
+    different = replaying.compare(record, again)
+    values = [one for one in different if one["field"].split(".")[0] not in replaying.MADE_BY]
+    made_by = [one for one in different if one not in values]
+    for one in (*made_by, *values):
+        line = f"{one['field']}: recorded {one['recorded']!r}, now {one['recomputed']!r}"
         console.print(line, soft_wrap=True)
+    fields = len((record.keys() | again.keys()).difference(replaying.MADE_BY))
+    gap = float(abs(logits - store.logits(record["cell"])[record["identity"]]).max())
+    equal = f"all {count(fields, 'value')} are equal"
+    console.print(f"logits: differ by at most {gap:.2g}" if values else equal)
     if json:
-        print(to_json(record["identity"], found), file=command_line.results())
-    return 1 if found.values else 0
-
-
-def describe_comparison(found: "Comparison") -> list[str]:
-    """What differs, a line each, and how many values are equal."""
-    if not found.values:
-        return [*map(str, found.accompanying), f"all {count(found.fields, 'value')} are equal"]
-    return [
-        *map(str, found.accompanying),
-        *map(str, found.values),
-        f"logits: differ by at most {found.logits:.2g}",
-    ]
-
-
-def to_json(identity: str, found: "Comparison") -> str:
-    """What differs, for programs."""
-    differences = {
-        kind: [one._asdict() for one in getattr(found, kind)] for kind in ("values", "accompanying")
-    }
-    logits = None if math.isnan(found.logits) else found.logits
-    everything = {"identity": identity, "fields": found.fields, "logits": logits, **differences}
-    return json_format.dumps(everything, ensure_ascii=False)
+        found = {"identity": record["identity"], "fields": fields, "logits": json_float(gap)}
+        text = json_format.dumps({**found, "values": values, "accompanying": made_by})
+        print(text, file=command_line.results())
+    return 1 if values else 0
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def main(
 
     command = Command(common, out)
     studies = gather.make_studies(common, losses)
-    theory = theory and command.machine.is_primary
+    theory = theory and command.is_primary
     with proofs.proving(out) if theory else nullcontext() as proving:
         gather.train(studies, out.parent, command)
         command.finish(lambda: show(gather.read(studies, out.parent), proving, command, given))

@@ -27,10 +27,7 @@ from pgeom.training.trainer import CellData
 
 
 class PreparedCell(NamedTuple):
-    """A cell with its data.
-
-    The rows are of the dataset's standardised features; the inputs are the validation
-    examples followed by the test examples.
+    """A cell with its data; the inputs of its arrays are validation examples, then test examples.
 
     Attributes:
       cell: a regime and a seed.
@@ -85,12 +82,11 @@ def prepare(study: Study, cell: Cell, wanted: Bool[np.ndarray, " L"] | None = No
         weights=np.ones(n, np.float32),
         validation_weights=np.ones(len(split.validation.labels), np.float32),
     )
-    data = CellData(
-        arrays=arrays,
-        initial=study.model.initial(cell_stream("init", study, cell)),
-        order=lambda epoch: (
-            cell_stream("order", study, cell, epoch).permutation(n).astype(np.int32)
-        ),
-        wanted=np.ones(len(study.losses), bool) if wanted is None else wanted,
-    )
+
+    def order(epoch: int) -> np.ndarray:
+        return cell_stream("order", study, cell, epoch).permutation(n).astype(np.int32)
+
+    initial = study.model.initial(cell_stream("init", study, cell))
+    wanted = np.ones(len(study.losses), bool) if wanted is None else wanted
+    data = CellData(arrays=arrays, initial=initial, order=order, wanted=wanted)
     return PreparedCell(cell, split, noise, data, validation_noise)

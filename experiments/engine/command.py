@@ -4,16 +4,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from experiments.engine.options import Options
 from experiments.engine.study import Study
 from experiments.shell import command_line
-from experiments.shell.files import make_folder, require_writable
+from experiments.shell.files import require_writable
 from pgeom.messages import count
-
-if TYPE_CHECKING:  # what needs JAX is imported when a command begins
-    from experiments.engine.store import Store
 
 
 class Command:
@@ -26,20 +22,19 @@ class Command:
         import jax
 
         from experiments.engine import devices
-        from experiments.engine.jobs import JobStats, Machine
 
         if options.distributed:
             devices.join_processes(options.devices)
-        available = devices.prepare_devices(options.devices)
+        self.devices = devices.prepare_devices(options.devices)
+        self.is_primary = jax.process_index() == 0
         # where stdout is for JSON, print on stderr; and of several processes only one prints
-        quiet = jax.process_index() > 0
-        self.console = command_line.make_console(stderr=options.json, quiet=quiet)
-        self.machine = Machine(available, self.console, options.memory)
-        if self.machine.is_primary:
+        self.console = command_line.make_console(stderr=options.json, quiet=not self.is_primary)
+        if self.is_primary:
             require_writable(out, option="--out")
-        self.json, self.out = options.json, out
-        self.stats, self.requested = JobStats(), 0
-        self._said: set[str] = set()
+        self.json, self.out, self._memory = options.json, out, options.memory
+        self.requested = self.trained = 0
+        self._compiling = self._training = 0.0  # seconds
+        self._notes: set[str] = set()
 
     def train(self, *studies: Study) -> None:
         """Train what is missing of each study in the folder of the command."""
@@ -51,44 +46,42 @@ class Command:
         A damaged database is moved aside before anything is trained. Other commands may write to
         the same folders meanwhile.
         """
-        from experiments.engine.jobs import train_missing
+        from experiments.engine.store import Store, mend
+        from experiments.engine.training import train_missing
 
-        stores = {folder: self._open(folder) for folder in folders}
+        if self.is_primary:
+            for damage in filter(None, map(mend, folders)):
+                print(damage, file=sys.stderr)
+        stores = {folder: Store(folder) for folder in folders}
         jobs = [(study, stores[folder]) for folder, those in folders.items() for study in those]
         for number, (study, store) in enumerate(jobs, start=1):
-            self._say_notes(study)
-            self.requested += study.runs
+            self._print_notes(study)
             place = f" ({number} of {len(jobs)})" if len(jobs) > 1 else ""
             title = f"{study.name or 'study'}{place}, {study.dataset.name}"
-            self.stats += train_missing(study, store, self.machine, title)
+            runs, compiling, training = train_missing(
+                study, store, self.devices, self.console, memory=self._memory, title=title
+            )
+            self.requested += study.runs
+            self.trained += runs
+            self._compiling += compiling
+            self._training += training
 
-    def _open(self, folder: Path) -> "Store":
-        """The records of a folder, whose database is ready to be written to."""
-        from experiments.engine.store import Store, mend
-
-        if self.machine.is_primary:
-            for damage in mend(folder):
-                print(damage, file=sys.stderr)
-        return Store(folder)
-
-    def _say_notes(self, study: Study) -> None:
+    def _print_notes(self, study: Study) -> None:
         """Print what is to be known about the parts of a study, once."""
         losses = (loss.note for loss in study.losses)
         for note in (*study.dataset.notes, *losses, *study.notes):
-            if note and note not in self._said:
-                self._said.add(note)
+            if note and note not in self._notes:
+                self._notes.add(note)
                 self.console.print(note, soft_wrap=True)
 
     def finish(self, show: Callable[[], Sequence[Path]]) -> None:
         """Show the results, in the process that writes, and say where everything is."""
-        if not self.machine.is_primary:
+        if not self.is_primary:
             return
-        make_folder(self.out, option="--out")
         files = ", ".join(path.name for path in show())
-        reused = self.requested - self.stats.runs
         self.console.print(
-            f"{count(self.stats.runs, 'run')} trained, {reused} reused; compiled in "
-            f"{self.stats.compiling:.1f} s, trained in {self.stats.training:.1f} s, "
+            f"{count(self.trained, 'run')} trained, {self.requested - self.trained} reused; "
+            f"compiled in {self._compiling:.1f} s, trained in {self._training:.1f} s, "
             f"{time.perf_counter() - self._begun:.1f} s in total; written to {self.out}: {files}",
             soft_wrap=True,
         )

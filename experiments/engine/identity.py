@@ -117,24 +117,22 @@ class StudyIdentity(NamedTuple):
     """Hashes of the parts of a study, and of each of its losses.
 
     Attributes:
+      study: whose identity it is.
       parts: by name.
       losses: one hash each.
-      noise_map: that of the dataset.
-      noisy_validation: that of the study.
     """
 
+    study: Study
     parts: dict[str, str]
     losses: tuple[str, ...]
-    noise_map: tuple[int, ...] | None = None
-    noisy_validation: bool = False
 
     def cell_parts(self, cell: Cell) -> dict[str, str]:
         """The parts of the study, and what only some regimes depend on."""
-        more = {}
-        if "class_map" in KINDS[cell.regime.kind].reads and self.noise_map is not None:
-            pairs = (f"{c}:{target}" for c, target in enumerate(self.noise_map) if c != target)
+        more, noise_map = {}, self.study.dataset.noise_map
+        if "class_map" in KINDS[cell.regime.kind].reads and noise_map is not None:
+            pairs = (f"{c}:{target}" for c, target in enumerate(noise_map) if c != target)
             more["noise_map"] = " ".join(pairs)
-        if self.noisy_validation and cell.regime.noise_rate:
+        if self.study.noisy_validation and cell.regime.noise_rate:
             more["validation"] = "noisy"
         return {**self.parts, **more}
 
@@ -157,13 +155,11 @@ def identify(study: Study) -> StudyIdentity:
         "training": digest(asdict(study.training)),
         "measure": _measure_digest(study, now),
     }
-    hashes = {name: value[:LENGTH] for name, value in parts.items()}
     losses = (_loss_digest(loss, model.inputs, model.classes, now) for loss in study.losses)
     return StudyIdentity(
-        {**hashes, "precision": now},
+        study,
+        {**{name: value[:LENGTH] for name, value in parts.items()}, "precision": now},
         tuple(value[:LENGTH] for value in losses),
-        study.dataset.noise_map,
-        study.noisy_validation,
     )
 
 
@@ -172,35 +168,31 @@ def describe(study: Study) -> dict[str, dict[str, Any]]:
 
     `source` is how the command line named a part; null if it did not.
     """
-    identity, dataset, sources = identify(study), study.dataset, study.sources
+    identity, dataset, sources = identify(study), study.dataset, study.sources or {}
     examples, features = dataset.features.shape
-    population = {
-        "name": dataset.name,
-        "examples": examples,
-        "features": features,
-        "classes": dataset.num_classes,
-        "class_names": list(dataset.classes),
-        "source": dict(sources.dataset) if sources else None,
-    }
-    model = {"value": repr(study.model), "source": sources.model if sources else None}
-    own = sources.losses if sources else {}
-    losses = [
-        {
-            "name": loss.name,
-            "constants": dict(loss.constants),
-            "link": loss.link,
-            "source": own.get(loss.name),
-        }
-        for loss in study.losses
-    ]
     parts = {
-        "dataset": population,
-        "model": model,
+        "dataset": {
+            "name": dataset.name,
+            "examples": examples,
+            "features": features,
+            "classes": dataset.num_classes,
+            "class_names": list(dataset.classes),
+            "source": sources.get("dataset"),
+        },
+        "model": {"value": repr(study.model), "source": sources.get("model")},
         "training": asdict(study.training),
         "measure": _measure_name(study),
     }
-    described = {part: {identity.parts[part]: value} for part, value in parts.items()}
-    return {**described, "loss": dict(zip(identity.losses, losses, strict=True))}
+    losses = {
+        key: {
+            "name": loss.name,
+            "constants": dict(loss.constants),
+            "link": loss.link,
+            "source": sources.get("losses", {}).get(loss.name),
+        }
+        for key, loss in zip(identity.losses, study.losses, strict=True)
+    }
+    return {part: {identity.parts[part]: value} for part, value in parts.items()} | {"loss": losses}
 
 
 def precision() -> str:

@@ -1,15 +1,12 @@
 """What an experiment measures of a run beyond the usual scores: accuracy under perturbations.
 
-A measure is a function of one run, which is compiled once for all the runs of a cell whose forecast
-is the softmax of their logits, and once for each loss with a canonical link.
-
 >>> [*NATURAL][1], [*APGD]
 ('gaussian_0.1', ['apgd_0.05', 'apgd_0.1', 'apgd_0.2'])
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -24,8 +21,6 @@ from pgeom.models.model import Model
 from pgeom.types import AnyArray, ClassStats, Forecast
 
 Predict = Callable[[Float[Array, "n d"]], Float[Array, "n K"]]
-Fields = dict[str, Float[np.ndarray, " L"]]
-"""What was measured of L runs, by name."""
 
 
 class TestPart(NamedTuple):
@@ -50,28 +45,6 @@ class Measure:
     name: str
     compute: Callable[[Predict, Forecast, TestPart, jax.Array], Mapping[str, Float[Array, ""]]]
 
-    def runs(
-        self,
-        model: Model,
-        losses: Sequence[LossSpec],
-        parameters: Float[np.ndarray, "L P"],
-        split: Split,
-        stats: ClassStats,
-        seed: int,
-    ) -> Fields:
-        """The fields of the L runs with these parameters."""
-        moments = (moment.astype(np.float32) for moment in split.moments)
-        test = TestPart(split.test.features, split.test.labels, *moments)
-        fields: dict[str, np.ndarray] = {}
-        places: dict[LossSpec | None, list[int]] = {}
-        for place, loss in enumerate(losses):
-            places.setdefault(loss if loss.link == "canonical" else None, []).append(place)
-        for loss, those in places.items():
-            program, key = _program(self, model, loss), jax.random.key(seed)
-            for name, values in program(parameters[those], test, key, stats).items():
-                fields.setdefault(name, np.zeros(len(losses), np.float32))[those] = values
-        return fields
-
     def one_run(
         self, model: Model, loss: LossSpec | None = None
     ) -> Callable[..., Mapping[str, Float[Array, ""]]]:
@@ -84,10 +57,24 @@ class Measure:
 
         return compute
 
+    def of_run(
+        self,
+        model: Model,
+        loss: LossSpec | None,
+        parameters: Float[np.ndarray, " P"],
+        split: Split,
+        stats: ClassStats,
+        key: jax.Array,
+    ) -> Mapping[str, Float[Array, ""]]:
+        """The fields of a run; `loss` is one with a canonical link, or None for softmax."""
+        moments = (moment.astype(np.float32) for moment in split.moments)
+        test = TestPart(split.test.features, split.test.labels, *moments)
+        return _compiled(self, model, loss, parameters, test, key, stats)
 
-@cache
-def _program(measure: Measure, model: Model, loss: LossSpec | None) -> Callable:
-    return jax.jit(jax.vmap(measure.one_run(model, loss), in_axes=(0, None, None, None)))
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _compiled(measure: Measure, model: Model, loss: LossSpec | None, *arguments):
+    return measure.one_run(model, loss)(*arguments)
 
 
 def blank_test(model: Model, n: int) -> TestPart:

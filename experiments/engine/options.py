@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from experiments.engine.study import Sources, Study
+from experiments.engine.study import Study
 from experiments.shell.errors import UsageError, refusals
 from experiments.shell.names import choose_all
 from pgeom.data import sources
@@ -20,6 +20,13 @@ from pgeom.messages import count, known_name, separated
 from pgeom.training.settings import PROTOCOL, StopOn, Training, fit_to_size
 
 ARGUMENTS = {"target=": "--target", "impute=True": "--impute", "noise_map=": "--noise-map FROM:TO"}
+
+
+def require_separate(option: str, words: Iterable[str]) -> None:
+    """Refuse several words given as one, as in "clean,symmetric-40"."""
+    for word in words:
+        if (hint := separated(word)) is not None:
+            raise UsageError(f"{option}: unknown {word!r}; {hint}")
 
 
 def parse_regimes(
@@ -36,41 +43,12 @@ def parse_regimes(
 
 def parse_kinds(words: tuple[str, ...], *, option: str = "--regimes") -> tuple[Regime, ...]:
     """The regimes of these words, each once, whether a dataset allows them or not."""
-    for word in words:
-        if (hint := separated(word)) is not None:
-            raise UsageError(f"{option}: unknown regime {word!r}; {hint}")
+    require_separate(option, words)
     with refusals(f"{option}: "):
         return tuple(dict.fromkeys(map(Regime.parse, words)))
 
 
-def load_dataset(
-    name: str,
-    regimes: tuple[str, ...],
-    *,
-    target: str | None,
-    impute: bool,
-    noise_map: Sequence[str],
-) -> Dataset:
-    """A dataset by its name or path, with the user's class map where one is given.
-
-    Args:
-      name: as on the command line.
-      regimes: to which a class map must be of use.
-      target: the column of the labels.
-      impute: whether values may be missing.
-      noise_map: pairs `FROM:TO` of class names.
-    """
-    with refusals("", ARGUMENTS):
-        dataset = sources.load(name, target=target, impute=impute)
-    if not noise_map:
-        return dataset
-    wanted = [word.rpartition("-")[0] for word in regimes] or [r.kind for r in dataset.regimes]
-    if not any("class_map" in KINDS[kind].reads for kind in wanted if kind in KINDS):
-        raise UsageError("--noise-map is for asymmetric noise, as in --regimes asymmetric-40")
-    return replace(dataset, noise_map=parse_noise_map(noise_map, dataset.classes))
-
-
-def parse_noise_map(pairs: Iterable[str], classes: Sequence[str]) -> tuple[int, ...]:
+def parse_noise_map(pairs: Sequence[str], classes: Sequence[str]) -> tuple[int, ...]:
     """The class map of pairs `FROM:TO` of class names; a class that begins no pair stays.
 
     >>> parse_noise_map(["cat:dog", "rat:dog"], ("cat", "dog", "rat"))
@@ -79,33 +57,19 @@ def parse_noise_map(pairs: Iterable[str], classes: Sequence[str]) -> tuple[int, 
     Raises:
       UsageError: for a text that is no such pair, or a class with two targets.
     """
-    numbers = {name: number for number, name in enumerate(classes)}
-    moved: dict[int, int] = {}
+    require_separate("--noise-map", (pair for pair in pairs if pair.count(":") > 1))
+    moved: dict[str, str] = {}
     for pair in pairs:
-        origin, target = (numbers[name] for name in _split_pair(pair, numbers))
-        if origin == target:
-            raise UsageError(f"--noise-map: must change the class, got {pair!r}")
-        if origin in moved:
-            raise UsageError(f"--noise-map: {classes[origin]!r} must have one target, got two")
+        origin, colon, target = pair.partition(":")
+        if not colon or origin == target or origin in moved:
+            raise UsageError(
+                f"--noise-map must be pairs FROM:TO of classes, each with one target, got {pair!r}"
+            )
+        with refusals():
+            for name in (origin, target):
+                known_name("class in --noise-map:", name, classes)
         moved[origin] = target
-    return tuple(moved.get(number, number) for number in range(len(classes)))
-
-
-def _split_pair(pair: str, known: dict[str, int]) -> tuple[str, str]:
-    """The two class names of `FROM:TO`, each of which may have a colon itself."""
-    cuts = [place for place, letter in enumerate(pair) if letter == ":"]
-    halves = [(pair[:cut], pair[cut + 1 :]) for cut in cuts]
-    if not halves:
-        raise UsageError(f"--noise-map: must be pairs FROM:TO of classes, got {pair!r}")
-    for origin, target in halves:
-        if origin in known and target in known:
-            return origin, target
-    if len(halves) > 1 and (hint := separated(pair)) is not None:
-        raise UsageError(f"--noise-map: must be pairs FROM:TO of classes, got {pair!r}; {hint}")
-    origin, target = halves[0]
-    kind = "class in --noise-map:"
-    with refusals():
-        return known_name(kind, origin, known), known_name(kind, target, known)
+    return tuple(classes.index(moved.get(name, name)) for name in classes)
 
 
 SEEDS = 5
@@ -177,14 +141,12 @@ class Options:
 
     def check(self) -> None:
         """Refuse values that no command can work with."""
-        if self.epochs is not None and self.epochs < 1:
-            raise UsageError(f"--epochs must be at least 1, got {self.epochs}")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise UsageError(f"--batch-size must be at least 1, got {self.batch_size}")
-        if not 0 < self.learning_rate < math.inf:
-            raise UsageError(f"--learning-rate must be positive, got {self.learning_rate:g}")
-        if self.memory is not None and not self.memory > 0:
-            raise UsageError(f"--memory must be positive, got {self.memory:g}")
+        for option, value in (("--epochs", self.epochs), ("--batch-size", self.batch_size)):
+            if value is not None and value < 1:
+                raise UsageError(f"{option} must be at least 1, got {value}")
+        for option, value in (("--learning-rate", self.learning_rate), ("--memory", self.memory)):
+            if value is not None and not 0 < value < math.inf:
+                raise UsageError(f"{option} must be positive, got {value:g}")
         if self.link == "canonical" and self.stop_on in ("calibrated-nll", "accuracy"):
             raise UsageError(
                 f"--stop-on must be nll or none with --link canonical, got {self.stop_on!r}"
@@ -245,17 +207,16 @@ def make_study(
     from experiments.engine import user_files
 
     chosen = choose_all("loss", losses, known, catalogue.SYNONYMS)
-    data = load_dataset(
-        dataset,
-        regimes,
-        target=options.target,
-        impute=options.impute,
-        noise_map=options.noise_map,
+    source = {"name": dataset, "target": options.target, "impute": options.impute}
+    with refusals("", ARGUMENTS):
+        data = sources.load(**source)
+    if options.noise_map:
+        if not any("class_map" in KINDS[one.kind].reads for one in parse_kinds(regimes)):
+            raise UsageError("--noise-map is for asymmetric noise, as in --regimes asymmetric-40")
+        data = replace(data, noise_map=parse_noise_map(options.noise_map, data.classes))
+    own = user_files.load_own(
+        options.generators, options.own_losses, data.num_classes, match=not options.no_match
     )
-    K, match = data.num_classes, not options.no_match
-    own = user_files.load_generators(options.generators, K, match=match)
-    own += user_files.load_losses(options.own_losses, K)
-    user_files.require_new_names(own, catalogue.LOSSES)
     chosen_losses = [*(known[loss] for loss in chosen), *own]
     if options.link == "canonical":
         chosen_losses = [x.with_canonical_link() if x.generator else x for x in chosen_losses]
@@ -268,11 +229,11 @@ def make_study(
         losses=tuple(chosen_losses),
         model=user_files.make_model(options.model, data),
         noisy_validation=options.validation == "noisy",
-        sources=Sources(
-            dataset={"name": dataset, "target": options.target, "impute": options.impute},
-            model=options.model,
-            losses=user_files.name_sources(options.generators, options.own_losses),
-        ),
+        sources={
+            "dataset": source,
+            "model": options.model,
+            "losses": user_files.name_sources(options.generators, options.own_losses),
+        },
     )
     return choose_training(study, options)
 
@@ -286,7 +247,7 @@ def choose_training(study: Study, options: Options) -> Study:
     """
     epochs, batch_size = options.epochs, options.batch_size
     base = replace(PROTOCOL, learning_rate=options.learning_rate, stop_on=options.stop_on)
-    if study.sources is not None and study.sources.dataset["name"] in sources.PAPER:
+    if study.sources is not None and study.sources["dataset"]["name"] in sources.PAPER:
         epochs, batch_size = epochs or base.epochs, batch_size or base.batch_size
         return replace(study, training=replace(base, epochs=epochs, batch_size=batch_size))
     examples = min(
@@ -295,20 +256,15 @@ def choose_training(study: Study, options: Options) -> Study:
     training = fit_to_size(examples, base, epochs=epochs, batch_size=batch_size)
     sizes = {"--epochs": epochs, "--batch-size": batch_size}
     chosen = [option for option, size in sizes.items() if size is None]
-    notes = (_describe_training(training, examples, chosen),) if chosen else ()
-    return replace(study, training=training, notes=notes)
-
-
-def _describe_training(training: Training, examples: int, chosen: list[str]) -> str:
-    """How runs are trained, and the options that change it."""
     steps = count(-(-examples // training.batch_size), "step")
-    text = (
+    note = (
         f"{examples:,} training examples: batches of {training.batch_size}, at most "
         f"{count(training.epochs, 'epoch')} of {steps}"
     )
     if training.stop_on != "none" and training.stopping.patience < training.epochs:
-        text += f", stopped after {training.stopping.patience} without a better one"
-    return f"{text} (to change it: {', '.join(chosen)})"
+        note += f", stopped after {training.stopping.patience} without a better one"
+    note += f" (to change it: {', '.join(chosen)})"
+    return replace(study, training=training, notes=(note,) if chosen else ())
 
 
 def parse_seeds(words: tuple[str, ...]) -> tuple[int, ...]:
@@ -317,13 +273,12 @@ def parse_seeds(words: tuple[str, ...]) -> tuple[int, ...]:
     try:
         numbers = [int(word) for word in text.replace(",", " ").split()]
     except ValueError:
-        raise UsageError(f"seeds must be a number or a list of numbers, got {text!r}") from None
+        numbers = []
+    if not numbers:
+        raise UsageError(f"seeds must be a number or a list of numbers, got {text!r}")
     counted = len(numbers) == 1 and "," not in text
-    if not numbers or min(numbers) < counted:
-        raise UsageError(f"seeds must be at least {int(counted)}, got {text!r}")
-    if counted and numbers[0] > MOST_SEEDS:
-        hint = f"; the seed itself is {f'{text},'!r}"
-        raise UsageError(f"seeds must be at most {MOST_SEEDS} in number, got {text!r}{hint}")
-    if max(numbers) > LARGEST_SEED:
-        raise UsageError(f"seeds must be at most {LARGEST_SEED}, got {text!r}")
+    least, most = (1, MOST_SEEDS) if counted else (0, LARGEST_SEED)
+    if not least <= min(numbers) <= max(numbers) <= most:
+        bound = f"at least {least}" if min(numbers) < least else f"at most {most}"
+        raise UsageError(f"seeds must be {bound}, got {text!r}")
     return tuple(range(numbers[0])) if counted else tuple(dict.fromkeys(numbers))

@@ -4,20 +4,20 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from experiments.engine.identity import SCORES, TIMED, identify
-from experiments.engine.jobs import Machine, train_missing
 from experiments.engine.linked import TSALLIS
-from experiments.engine.measures import Measure
+from experiments.engine.measures import MEASURES
 from experiments.engine.store import Parts, Record, Store, versions
-from experiments.engine.study import Cell, Study
+from experiments.engine.study import Study
+from experiments.engine.training import train_missing
 from experiments.engine.user_files import GENERATORS, LOSSES, load_once, make_model
 from experiments.shell.errors import UsageError, refusals
 from pgeom.data import sources
-from pgeom.data.dataset import Dataset
 from pgeom.data.regimes import Regime
 from pgeom.losses import catalogue
 from pgeom.losses.own import generator_loss, plain_loss
@@ -26,6 +26,7 @@ from pgeom.models.architectures import ARCHITECTURES
 from pgeom.training.settings import Optimiser, Rule, Training
 
 SHOWN = 4  # identities in a message
+MADE_BY = ("device", "versions", "seconds")  # fields that may differ in equal runs
 
 
 def find_record(store: Store, prefix: str) -> Record:
@@ -41,85 +42,77 @@ def find_record(store: Store, prefix: str) -> Record:
     return store.records[found[0]]
 
 
-def name_files(record: Record, descriptions: Parts) -> list[str]:
-    """What the record names that is not built in: a file of data, and functions, whose code is run.
+def describe_parts(record: Record, descriptions: Parts) -> dict[str, Any]:
+    """The description of each part of a run."""
+    parts = {
+        part: descriptions.get(part, {}).get(record["made_from"][part])
+        for part in ("dataset", "model", "training", "measure", "loss")
+    }
+    for part, described in parts.items():
+        if described is None:
+            raise UsageError(
+                f"nothing describes the {part} of run {record['identity']}: "
+                "rerun the command that trained it"
+            )
+    return parts
+
+
+def name_files(parts: Mapping[str, Any]) -> list[str]:
+    """What a record names that is not built in: a file of data, and functions, whose code is run.
 
     A folder of records may be anybody's, so nobody should find out too late.
     """
-    dataset, model, loss = (
-        _described(descriptions, part, record)["source"] for part in ("dataset", "model", "loss")
-    )
+    dataset, model, loss = (parts[part]["source"] for part in ("dataset", "model", "loss"))
     named = [dataset["name"]] if dataset and dataset["name"] not in sources.BUILT_IN else []
     named += [model] if model and model not in ARCHITECTURES else []
     return named + list((loss or {}).values())
 
 
-def rebuild_study(record: Record, descriptions: Parts, measures: Mapping[str, Measure]) -> Study:
+def rebuild_study(record: Record, parts: Mapping[str, Any]) -> Study:
     """The study of one run, whose parts have the hashes of the record.
 
     Args:
       record: of the run.
-      descriptions: those of its folder.
-      measures: those that studies may have, by name.
+      parts: their descriptions.
 
     Raises:
       UsageError: in one line, if a part cannot be found again or has changed.
     """
-    parts = {
-        part: _described(descriptions, part, record)
-        for part in ("dataset", "model", "training", "measure", "loss")
-    }
-    dataset, measure = _load_dataset(parts["dataset"], record), parts["measure"]
-    if measure not in (TIMED, SCORES, *measures):
+    measure, made_from = parts["measure"], record["made_from"]
+    for part in ("dataset", "model"):
+        if parts[part]["source"] is None:
+            raise UsageError(
+                f"the {part} of this run was made in Python, and cannot be found again"
+            )
+    if measure not in (TIMED, SCORES, *MEASURES):
         raise UsageError(f"the measure {measure!r} was made in Python, and cannot be found again")
+    with refusals():
+        dataset = sources.load(**parts["dataset"]["source"])
+    if "noise_map" in made_from:
+        pairs = (pair.split(":") for pair in made_from["noise_map"].split())
+        moved = {int(label): int(target) for label, target in pairs}
+        targets = tuple(moved.get(label, label) for label in range(dataset.num_classes))
+        dataset = replace(dataset, noise_map=targets)
+    training = dict(parts["training"])
     study = Study(
         name="replay",
         dataset=dataset,
         regimes=(Regime.parse(record["regime"]),),
         seeds=(record["seed"],),
         losses=_candidates(parts["loss"], record),
-        model=make_model(_source(parts["model"], "model"), dataset),
-        training=_read_training(parts["training"]),
-        measure=measures.get(measure),
+        model=make_model(parts["model"]["source"], dataset),
+        training=Training(
+            **training
+            | {
+                "stopping": Rule(*training["stopping"]),
+                "optimiser": Optimiser(**training["optimiser"]),
+            }
+        ),
+        measure=MEASURES.get(measure),
         timed=measure == TIMED,
-        noisy_validation=record["made_from"].get("validation") == "noisy",
+        noisy_validation=made_from.get("validation") == "noisy",
     )
     return _require_same(study, record)
-
-
-def _described(descriptions: Parts, part: str, record: Record) -> Any:
-    described = descriptions.get(part, {}).get(record["made_from"][part])
-    if described is None:
-        raise UsageError(
-            f"nothing describes the {part} of run {record['identity']}: "
-            "rerun the command that trained it"
-        )
-    return described
-
-
-def _source(described: Mapping[str, Any], part: str) -> Any:
-    if described["source"] is None:
-        raise UsageError(f"the {part} of this run was made in Python, and cannot be found again")
-    return described["source"]
-
-
-def _load_dataset(described: Mapping[str, Any], record: Record) -> Dataset:
-    with refusals():
-        dataset = sources.load(**_source(described, "dataset"))
-    pairs = record["made_from"].get("noise_map")
-    if pairs is None:
-        return dataset
-    words = (pair.split(":") for pair in pairs.split())
-    moved = {int(origin): int(target) for origin, target in words}
-    targets = tuple(moved.get(label, label) for label in range(dataset.num_classes))
-    return replace(dataset, noise_map=targets)
-
-
-def _read_training(described: Mapping[str, Any]) -> Training:
-    settings: dict[str, Any] = dict(described)
-    settings["stopping"] = Rule(*settings["stopping"])
-    settings["optimiser"] = Optimiser(**settings["optimiser"])
-    return Training(**settings)
 
 
 def _candidates(described: Mapping[str, Any], record: Record) -> tuple[LossSpec, ...]:
@@ -145,97 +138,53 @@ def _candidates(described: Mapping[str, Any], record: Record) -> tuple[LossSpec,
 def _require_same(study: Study, record: Record) -> Study:
     """The study with the one loss that has the recorded hash, if all other parts have theirs."""
     identity, made_from = identify(study), record["made_from"]
-    now = identity.cell_parts(Cell(study.regimes[0], study.seeds[0]))
+    now = identity.cell_parts(study.cells[0])
     # precision first: the hashes of other parts change with it
     changed = [
         part for part in sorted(now, key="precision".__ne__) if now[part] != made_from.get(part)
     ]
-    same = [k for k, key in enumerate(identity.losses) if key == made_from["loss"]]
-    for part in changed or ["loss"] * (not same):
-        raise UsageError(
-            f"the {part} of run {record['identity']} is not the recorded one, or computes another "
-            f"thing now{_other_versions(record)}"
-        )
-    return replace(study, losses=(study.losses[same[0]],))
-
-
-def _other_versions(record: Record) -> str:
-    now = versions()
-    changed = [
-        f"{name} was {then}, is {now.get(name)}"
+    if not changed and made_from["loss"] in identity.losses:
+        return replace(study, losses=(study.losses[identity.losses.index(made_from["loss"])],))
+    versions_now = versions()
+    others = [
+        f"; {name} was {then}, is {versions_now.get(name)}"
         for name, then in record["versions"].items()
-        if then != now.get(name)
+        if then != versions_now.get(name)
     ]
-    return "".join(f"; {change}" for change in changed)
-
-
-ACCOMPANYING = ("device", "versions", "seconds")  # which may differ in equal runs
-
-
-class Difference(NamedTuple):
-    """A field, or an entry of one, and its two values."""
-
-    field: str
-    recorded: Any
-    recomputed: Any
-
-    def __str__(self) -> str:
-        return f"{self.field}: recorded {self.recorded!r}, now {self.recomputed!r}"
-
-
-class Comparison(NamedTuple):
-    """How a run compares with its record.
-
-    Attributes:
-      values: that differ, the first one of each field.
-      accompanying: what else is not as it was: versions, the device, the time it took.
-      fields: how many were compared as values.
-      logits: by how much they differ at most, NaN if that is no number.
-    """
-
-    values: list[Difference]
-    accompanying: list[Difference]
-    fields: int
-    logits: float
-
-
-def recompute(study: Study, store: Store, machine: Machine) -> Comparison:
-    """Train the one run of a study again, in a folder of its own, and compare it with its record.
-
-    Args:
-      study: with one regime, seed and loss.
-      store: which has its record and logits.
-      machine: to train on.
-    """
-    (cell,), identity = study.cells, identify(study)
-    (run,), member = identity.runs(cell), identity.member(cell)
-    recorded, recorded_logits = store.records[run], store.logits(member)[run]
-    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
-        fresh = Store(Path(folder))
-        train_missing(study, fresh, machine, "replay")
-        again, logits = fresh.records[run], fresh.logits(member)[run]
-    found = [*_differences(recorded, again)]
-    return Comparison(
-        values=[one for one in found if one.field.split(".")[0] not in ACCOMPANYING],
-        accompanying=[one for one in found if one.field.split(".")[0] in ACCOMPANYING],
-        fields=len((recorded.keys() | again.keys()).difference(ACCOMPANYING)),
-        logits=float(np.max(np.abs(logits - recorded_logits))),
+    raise UsageError(
+        f"the {[*changed, 'loss'][0]} of run {record['identity']} is not the recorded one, or "
+        f"computes another thing now{''.join(others)}"
     )
 
 
-def _differences(recorded: Record, again: Record, prefix: str = "") -> Iterator[Difference]:
-    """The fields that differ, those of a nested one as in "versions.jax"."""
-    for field in dict.fromkeys([*recorded, *again]):
-        yield from _compare(f"{prefix}{field}", recorded.get(field), again.get(field))
+def recompute(study: Study, devices: int, console: Console) -> tuple[Record, np.ndarray]:
+    """The record and the logits of the one run of a study, trained in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
+        store = Store(Path(folder))
+        train_missing(study, store, devices, console, title="replay")
+        (record,) = store.records.values()
+        return record, store.logits(record["cell"])[record["identity"]]
 
 
-def _compare(field: str, recorded: Any, again: Any) -> Iterator[Difference]:
-    if recorded == again:
-        return
-    if isinstance(recorded, dict) and isinstance(again, dict):
-        yield from _differences(recorded, again, f"{field}.")
-    elif isinstance(recorded, list) and isinstance(again, list) and len(recorded) == len(again):
-        place = next(k for k, value in enumerate(recorded) if value != again[k])
-        yield from _compare(f"{field}[{place}]", recorded[place], again[place])
+def compare(recorded: Record, again: Record) -> list[dict[str, Any]]:
+    """The values that differ, under names such as "device.cores"; the first of a list."""
+    one, other = dict(_flatten(recorded)), dict(_flatten(again))
+    different: dict[str, dict[str, Any]] = {}
+    for name in dict.fromkeys([*one, *other]):
+        then, now = one.get(name), other.get(name)
+        if then != now:
+            found = {"field": name, "recorded": then, "recomputed": now}
+            different.setdefault(name.split("[")[0], found)
+    return [*different.values()]
+
+
+def _flatten(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a record, each under its own name."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flatten(inner, f"{name}.{key}" if name else key)
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _flatten(inner, f"{name}[{place}]")
     else:
-        yield Difference(field, recorded, again)
+        yield name, value

@@ -10,18 +10,16 @@ probability zero: the NLL is then infinite, and null in the record; `zero_rate` 
 Calibrated then means p(z/T).
 """
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Bool, Float, Int
 
-from experiments.engine.cells import PreparedCell
-from experiments.engine.identity import StudyIdentity
-from experiments.engine.measures import Fields
+from experiments.engine.cells import PreparedCell, cell_stream
+from experiments.engine.identity import identify
 from experiments.engine.store import LABELS, Record, json_float
 from experiments.engine.study import Study
 from pgeom.evaluation import calibration, metrics
@@ -31,103 +29,146 @@ from pgeom.training.trainer import Trained
 from pgeom.types import ClassStats, Forecast
 
 PRIOR = 1.0  # pseudo-examples of a uniform label, beside the validation set
-Scores = dict[str, Shaped[Array, " L"]]
+Scores = dict[str, Float[Array, ""] | Bool[Array, ""]]
 
 
 class Predictions(NamedTuple):
-    """The logits of the L runs of a member, and the labels, of its validation and test examples."""
+    """The logits of a run, and the labels, of its validation and test examples."""
 
-    validation: Float[Array, "L v K"]
+    validation: Float[Array, "v K"]
     validation_labels: Int[Array, " v"]
-    test: Float[Array, "L n K"]
+    test: Float[Array, "n K"]
     labels: Int[Array, " n"]
 
 
-def raw(predictions: Predictions, *, brief: bool = False) -> Scores:
-    """The metrics of the test forecasts; brief leaves out all calibration errors but one."""
-    probabilities, labels = jax.nn.softmax(predictions.test), predictions.labels
-    scores = {
-        "accuracy": metrics.accuracy(probabilities, labels),
-        "balanced_accuracy": metrics.balanced_accuracy(probabilities, labels),
-        "nll": metrics.nll(predictions.test, labels),
-        "brier": metrics.brier(probabilities, labels),
-        "ece": metrics.ece(probabilities, labels),
+def make_records(
+    study: Study, prepared: PreparedCell, trained: Trained
+) -> tuple[list[Record], dict[str, np.ndarray]]:
+    """The records of a cell's wanted runs, and its arrays: logits by identity, test labels.
+
+    Each run is scored by itself: computed together, the last digits of one could depend on how many
+    others there are, and a run that is replayed alone would differ from its record.
+    """
+    identity, cell, split = identify(study), prepared.cell, prepared.split
+    identities, stats = identity.runs(cell), prepared.data.arrays.stats
+    shared = {
+        "dataset": study.dataset.name,
+        "regime": str(cell.regime),
+        "seed": cell.seed,
+        "realised_noise_rate": round(float(prepared.noise.realised_rate), 6),
+        "noise_transition": np.round(prepared.noise.transition, 6).tolist(),
+        "realised_validation_noise_rate": round(float(prepared.validation_noise), 6),
     }
-    if brief:
-        return scores
-    return {
-        **scores,
+    cut = len(split.validation.labels)
+
+    def predictions(logits: Float[np.ndarray, "m K"]) -> Predictions:
+        held_out = (logits[:cut], split.validation.labels, logits[cut:], split.test.labels)
+        return Predictions(*map(jnp.asarray, held_out))
+
+    records, arrays = [], {LABELS: split.test.labels}
+    for place in np.flatnonzero(prepared.data.wanted):
+        loss, stopped = study.losses[place], int(trained.stopped_epoch[place])
+        linked = loss if loss.link == "canonical" else None
+        best, last = predictions(trained.logits[place]), predictions(trained.last_logits[place])
+        scores, logits = score(linked, stats, best, last)
+        if study.measure is not None:
+            key = jax.random.key(int(cell_stream("perturbation", study, cell).integers(2**31)))
+            scores |= study.measure.of_run(
+                study.model, linked, trained.parameters[place], split, stats, key
+            )
+        curve = [json_float(value) for value in trained.validation_loss[place][:stopped]]
+        criterion = {"validation_nll": curve}
+        if linked:
+            criterion = {"validation_loss": curve, "link": loss.link}
+        records.append(
+            {
+                "identity": identities[place],
+                "made_from": {**identity.cell_parts(cell), "loss": identity.losses[place]},
+                **shared,
+                "loss": loss.name,
+                "label": loss.label,
+                **{
+                    name: bool(value) if value.dtype == bool else json_float(value)
+                    for name, value in jax.device_get(scores).items()
+                },
+                "best_epoch": int(trained.best_epoch[place]),
+                "best_step": int(trained.best_step[place]),
+                "stopped_epoch": stopped,
+                "diverged_epoch": int(trained.diverged_epoch[place]),
+                **criterion,
+            }
+        )
+        arrays[identities[place]] = np.asarray(logits)
+    return records, arrays
+
+
+@partial(jax.jit, static_argnums=0)
+def score(
+    loss: LossSpec | None, stats: ClassStats, best: Predictions, last: Predictions
+) -> tuple[Scores, Float[Array, "n K"]]:
+    """The scores of a run, and the logits of its test examples as they are stored.
+
+    Args:
+      loss: one with a canonical link; None is softmax, which has one program for all losses.
+      stats: of the training part, for a loss that needs them.
+      best: from the epoch that was kept.
+      last: from the last epoch.
+    """
+    if loss is None:
+        rescale, fit_temperature = calibration.rescale, calibration.fit_temperature
+    else:
+        link = loss.forecast(stats)
+        fit_temperature = partial(fit_link_temperature, link)
+
+        def rescale(logits, temperature):
+            return jnp.log(link(logits / temperature))
+
+    def fit(given: Predictions, prior: float) -> Temperature:
+        return fit_temperature(given.validation, given.validation_labels, prior=prior)
+
+    def calibrated(given: Predictions, fitted: Temperature) -> Scores:
+        scaled = rescale(given.test, fitted.temperature)
+        return {
+            "calibrated_nll": metrics.nll(scaled, given.labels),
+            "calibrated_ece": metrics.ece(jax.nn.softmax(scaled), given.labels),
+        }
+
+    fitted, plain, last_fit = fit(best, PRIOR), fit(best, 0.0), fit(last, PRIOR)
+    kept, ended = rescale(best.test, 1.0), rescale(last.test, 1.0)
+    probabilities, labels = jax.nn.softmax(kept), best.labels
+    scores = {
+        **_raw(kept, labels),
         "classwise_ece": metrics.classwise_ece(probabilities, labels),
         "smooth_ece": metrics.smooth_ece(probabilities, labels),
         "debiased_ece": metrics.debiased_ece(probabilities, labels),
+        "temperature": fitted.temperature,
+        "temperature_at_bound": fitted.at_bound,
+        **calibrated(best, fitted),
+        "plain_temperature": plain.temperature,
+        **{f"plain_{name}": value for name, value in calibrated(best, plain).items()},
+        **{f"last_{name}": value for name, value in _raw(ended, labels).items()},
+        "last_calibrated_nll": calibrated(last, last_fit)["calibrated_nll"],
     }
+    if loss is not None:
+        ruled_out = jnp.take_along_axis(kept, labels[:, None], axis=1) == -jnp.inf
+        scores["zero_rate"] = jnp.mean(ruled_out.astype(kept.dtype))
+    return scores, kept
 
 
-def calibrated(scaled: Predictions) -> Scores:
-    """The metrics of the test forecasts at a fitted temperature."""
+def _raw(logits: Float[Array, "n K"], labels: Int[Array, " n"]) -> Scores:
+    probabilities = jax.nn.softmax(logits)
     return {
-        "calibrated_nll": metrics.nll(scaled.test, scaled.labels),
-        "calibrated_ece": metrics.ece(jax.nn.softmax(scaled.test), scaled.labels),
+        "accuracy": metrics.accuracy(probabilities, labels),
+        "balanced_accuracy": metrics.balanced_accuracy(probabilities, labels),
+        "nll": metrics.nll(logits, labels),
+        "brier": metrics.brier(probabilities, labels),
+        "ece": metrics.ece(probabilities, labels),
     }
-
-
-def prefix(word: str, scores: Scores) -> Scores:
-    """The scores under longer names."""
-    return {f"{word}{name}": values for name, values in scores.items()}
 
 
 WIDEST = 8.0  # of |log T|, once the mean range of the logits is 1
 INTERVALS = 32  # of a grid
 ROUNDS = 4  # each on a grid that is as wide as two intervals of the one before
-
-
-def score_canonical(
-    loss: LossSpec, stats: ClassStats, best: Predictions, last: Predictions
-) -> tuple[dict[str, np.generic], Float[np.ndarray, "n K"]]:
-    """The scores of one run from its logits `[1, …]` of two epochs, and log p(z) of the test."""
-    scores, log_p = _link_program(loss)(stats, best, last)
-    return {name: np.asarray(values)[0] for name, values in scores.items()}, np.asarray(log_p)[0]
-
-
-@cache
-def _link_program(loss: LossSpec) -> Callable:
-    """One compiled program for the runs of a loss."""
-
-    def score(stats: ClassStats, best: Predictions, last: Predictions):
-        link = loss.forecast(stats)
-
-        def forecast(predictions: Predictions, T=1.0) -> Predictions:
-            return predictions._replace(test=jnp.log(link(predictions.test / T)))
-
-        def fit(predictions: Predictions, prior: float):
-            labels = jnp.asarray(predictions.validation_labels)
-            return fit_link_temperature(link, predictions.validation[0], labels, prior=prior)
-
-        fitted, plain, last_fit = fit(best, PRIOR), fit(best, 0.0), fit(last, PRIOR)
-        log_p = forecast(best)
-        scores: Scores = {
-            **raw(log_p),
-            "temperature": fitted.temperature[None],
-            "temperature_at_bound": fitted.at_bound[None],
-            **calibrated(forecast(best, fitted.temperature)),
-            "plain_temperature": plain.temperature[None],
-            **prefix("plain_", calibrated(forecast(best, plain.temperature))),
-            **prefix("last_", raw(forecast(last), brief=True)),
-            "last_calibrated_nll": calibrated(forecast(last, last_fit.temperature))[
-                "calibrated_nll"
-            ],
-            "zero_rate": _zero_rate(log_p),
-        }
-        return scores, log_p.test
-
-    return jax.jit(score)
-
-
-def _zero_rate(log_p: Predictions) -> Shaped[Array, " 1"]:
-    """The share of the test examples whose label has the probability zero."""
-    labels = jnp.asarray(log_p.labels)[None, :, None]
-    own = jnp.take_along_axis(log_p.test, labels, axis=2)
-    return jnp.mean(jnp.where(own == -jnp.inf, 1.0, 0.0), axis=(1, 2))
 
 
 def link_nll(
@@ -181,130 +222,3 @@ def fit_link_temperature(
     at_bound = jnp.abs(log_t) > WIDEST * (1 - 2 / INTERVALS)
     finite = jnp.isfinite(spread)
     return Temperature(jnp.where(finite, unit * jnp.exp(log_t), jnp.nan), at_bound & finite)
-
-
-@cache
-def _program() -> Callable[[Predictions, Predictions], Scores]:
-    """One compiled program for every run of a size: from the logits of two epochs to metrics."""
-
-    def score(best: Predictions, last: Predictions) -> Scores:
-        fit = calibration.fit_temperature(best.validation, best.validation_labels, prior=PRIOR)
-        plain = calibration.fit_temperature(best.validation, best.validation_labels)
-        last_fit = calibration.fit_temperature(last.validation, last.validation_labels, prior=PRIOR)
-        return {
-            **raw(best),
-            "temperature": fit.temperature,
-            "temperature_at_bound": fit.at_bound,
-            **_calibrated(best, fit.temperature),
-            "plain_temperature": plain.temperature,
-            **prefix("plain_", _calibrated(best, plain.temperature)),
-            **prefix("last_", raw(last, brief=True)),
-            "last_calibrated_nll": _calibrated(last, last_fit.temperature)["calibrated_nll"],
-        }
-
-    return jax.jit(score)
-
-
-def _calibrated(predictions: Predictions, temperature: Float[Array, " L"]) -> Scores:
-    return calibrated(predictions._replace(test=calibration.rescale(predictions.test, temperature)))
-
-
-def make_records(
-    study: Study,
-    identity: StudyIdentity,
-    prepared: PreparedCell,
-    trained: Trained,
-    extra_fields: Fields,
-) -> tuple[list[Record], dict[str, np.ndarray]]:
-    """The records of a cell's wanted runs, and its arrays: logits by identity, test labels.
-
-    Args:
-      study: to which the cell belongs.
-      identity: of the study.
-      prepared: the cell and its data.
-      trained: all L runs of the cell.
-      extra_fields: of the study's measure.
-    """
-    cut, wanted = len(prepared.split.validation.labels), np.flatnonzero(prepared.data.wanted)
-    scores = _scores(prepared, trained, wanted.tolist())
-    shared = {
-        "dataset": study.dataset.name,
-        "regime": str(prepared.cell.regime),
-        "seed": prepared.cell.seed,
-        "realised_noise_rate": round(float(prepared.noise.realised_rate), 6),
-        "noise_transition": np.round(prepared.noise.transition, 6).tolist(),
-        "realised_validation_noise_rate": round(float(prepared.validation_noise), 6),
-    }
-    records, arrays = [], {LABELS: prepared.split.test.labels}
-    identities, parts = identity.runs(prepared.cell), identity.cell_parts(prepared.cell)
-    for place, own in scores.items():
-        loss, key = study.losses[place], identities[place]
-        records.append(
-            {
-                "identity": key,
-                "made_from": {**parts, "loss": identity.losses[place]},
-                **shared,
-                "loss": loss.name,
-                "label": loss.label,
-                **{name: _plain(values[0]) for name, values in own.items()},
-                **_history(trained, place),
-                **{name: json_float(values[place]) for name, values in extra_fields.items()},
-            }
-        )
-        arrays[key] = trained.logits[place, cut:]
-        if loss.link == "canonical":
-            fields, arrays[key] = _canonical(loss, prepared, trained, place)
-            fields["validation_loss"] = records[-1].pop("validation_nll")
-            records[-1] |= fields
-    return records, arrays
-
-
-def _scores(
-    prepared: PreparedCell, trained: Trained, places: list[int]
-) -> dict[int, dict[str, Shaped[np.ndarray, "1"]]]:
-    """The metrics of some runs.
-
-    Each run has a call of its own: computed together, the last digits of one could depend on how
-    many others there are, and a run that is replayed alone would differ from its record.
-    """
-    return jax.device_get(
-        {place: _program()(*_epochs(prepared, trained, place)) for place in places}
-    )
-
-
-def _canonical(
-    loss: LossSpec, prepared: PreparedCell, trained: Trained, place: int
-) -> tuple[dict[str, Any], Float[np.ndarray, "n K"]]:
-    """The fields of a run with a canonical link that are not those of softmax, and its log p."""
-    epochs = _epochs(prepared, trained, place)
-    scores, log_p = score_canonical(loss, prepared.data.arrays.stats, *epochs)
-    return {"link": loss.link, **{name: _plain(value) for name, value in scores.items()}}, log_p
-
-
-def _epochs(
-    prepared: PreparedCell, trained: Trained, place: int
-) -> tuple[Predictions, Predictions]:
-    """What a run predicts after its best epoch, and after its last one."""
-    split, cut = prepared.split, len(prepared.split.validation.labels)
-    best, last = (z[place : place + 1] for z in (trained.logits, trained.last_logits))
-
-    def predictions(logits: Float[np.ndarray, "1 m K"]) -> Predictions:
-        held_out = jnp.asarray(logits[:, :cut]), jnp.asarray(split.validation.labels)
-        return Predictions(*held_out, jnp.asarray(logits[:, cut:]), jnp.asarray(split.test.labels))
-
-    return predictions(best), predictions(last)
-
-
-def _plain(value: np.generic) -> bool | float | None:
-    return bool(value) if value.dtype == bool else json_float(value)
-
-
-def _history(trained: Trained, place: int) -> dict[str, Any]:
-    stopped = int(trained.stopped_epoch[place])
-    return {
-        "best_epoch": int(trained.best_epoch[place]),
-        "best_step": int(trained.best_step[place]),
-        "stopped_epoch": stopped,
-        "diverged_epoch": int(trained.diverged_epoch[place]),
-        "validation_nll": [json_float(v) for v in trained.validation_loss[place][:stopped]],
-    }

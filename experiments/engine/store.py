@@ -77,7 +77,6 @@ PRAGMA user_version = {SCHEMA};
 """
 ADD = "INSERT OR IGNORE INTO runs VALUES (?, ?, ?, ?, ?, ?)"
 DESCRIBE = "INSERT OR REPLACE INTO descriptions VALUES (?, ?, ?)"
-UNSOUND = "has runs that do not match their checksums"
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 Record = dict[str, Any]
@@ -102,13 +101,7 @@ class Store:
         if not self.path.exists():
             return {}
         with _opened(self.path) as connection:
-            rows = connection.execute("SELECT * FROM runs ORDER BY rowid")
-            found = {}
-            for row in rows:
-                if not _is_sound(row):
-                    raise Damage(self.path, UNSOUND)
-                found[row[0]] = json.loads(row[2])
-        return found
+            return _read_runs(self.path, connection)
 
     def add(self, cell: str, records: Sequence[Record], arrays: Mapping[str, np.ndarray]) -> None:
         """Write finished runs of a cell, all or none; a run that is there already stays as it is.
@@ -158,32 +151,31 @@ class Store:
             connection.executemany(DESCRIBE, rows)
 
 
-def mend(folder: Path) -> list[str]:
+def mend(folder: Path) -> str | None:
     """Make the database of a folder ready to be written to, and say what was wrong with it.
 
     A damaged or foreign file is moved aside, and whatever runs can still be read and match their
     checksums are kept. Those that are lost are trained again by the command that needs them.
 
     Returns:
-      One line, or none.
+      One line, if anything was wrong.
 
     Raises:
       UsageError: if a newer version wrote the file, or it cannot be written to.
     """
     path = folder / NAME
     if not path.exists():
-        return []
+        return None
     try:
         with _opened(path) as connection:
             if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise Damage(path, "is damaged")
-            if not all(map(_is_sound, connection.execute("SELECT * FROM runs"))):
-                raise Damage(path, UNSOUND)
+            _read_runs(path, connection)
     except Damage as damage:
-        return [_move_aside(path, damage.reason)]
+        return _move_aside(path, damage.reason)
     with _writing(path) as connection:
         connection.execute(f"PRAGMA user_version = {SCHEMA}")  # fails where nothing can be written
-    return []
+    return None
 
 
 class Damage(UsageError):
@@ -210,7 +202,8 @@ def _opened(path: Path) -> Generator[sqlite3.Connection, None, None]:
                 )
             yield connection
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode in DAMAGED:
+        # a text that is not UTF-8 has no code
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) in DAMAGED:
             raise Damage(path, "is damaged") from error
         raise UsageError(f"cannot read {str(path)!r}: {error}") from error
 
@@ -234,10 +227,18 @@ def _writing(path: Path) -> Generator[sqlite3.Connection, None, None]:
         ) from error
 
 
-@contextmanager
-def _connected(path: Path) -> Generator[sqlite3.Connection, None, None]:
-    with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as connection:
-        yield connection
+def _connected(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None))
+
+
+def _read_runs(path: Path, connection: sqlite3.Connection) -> dict[str, Record]:
+    """The fields of every run, each of which must match its checksum."""
+    found = {}
+    for row in connection.execute("SELECT * FROM runs ORDER BY rowid"):
+        if not _is_sound(row):
+            raise Damage(path, "has runs that do not match their checksums")
+        found[row[0]] = json.loads(row[2])
+    return found
 
 
 def _move_aside(path: Path, why: str) -> str:
@@ -285,7 +286,7 @@ def _readable(path: Path, table: str, columns: int) -> Iterator[tuple]:
 def _is_sound(row: tuple) -> bool:
     """Whether a row of `runs` is as it was written."""
     *content, checksum = row
-    return checksum == _checksum(content)
+    return all(isinstance(x, str | bytes) for x in content) and checksum == _checksum(content)
 
 
 def _checksum(content: Iterable[str | bytes]) -> str:

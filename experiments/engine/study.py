@@ -11,7 +11,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pgeom.data.dataset import Dataset
@@ -25,24 +25,10 @@ if TYPE_CHECKING:  # commands import this before JAX
 
 
 class Cell(NamedTuple):
-    """A regime and a seed of a study: what the runs of one member share."""
+    """A regime and a seed of a study: what its runs share."""
 
     regime: Regime
     seed: int
-
-
-class Sources(NamedTuple):
-    """How a command line named the parts of a study, so that they can be found again.
-
-    Attributes:
-      dataset: the options of `load_dataset`.
-      model: the word of `--model`.
-      losses: by name, those of the user's own, as in `{"--generators": "my.py:cubic"}`.
-    """
-
-    dataset: Mapping[str, Any]
-    model: str
-    losses: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +40,9 @@ class Study:
       measure: what else to record of each run.
       timed: whether to train each run alone on one device and record its seconds.
       noisy_validation: whether validation labels have the noise of the regime, too.
-      sources: how a command line named its parts; None if it was made in Python.
+      sources: how a command line named its parts, so that they can be found again: the arguments of
+        `sources.load` for the "dataset", the word of `--model` for the "model", and for "losses" of
+        the user's own, by name, the option and its word. None if it was made in Python.
       notes: what a user should know about what was chosen for them, one line each.
     """
 
@@ -68,7 +56,7 @@ class Study:
     measure: "Measure | None" = None
     timed: bool = False
     noisy_validation: bool = False
-    sources: Sources | None = None
+    sources: Mapping[str, Any] | None = field(default=None, hash=False)
     notes: tuple[str, ...] = ()
 
     @property

@@ -1,6 +1,5 @@
 """The losses and models that a command line names in a user's files, checked before training."""
 
-from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 
@@ -8,6 +7,7 @@ from experiments.shell.errors import UsageError, refusals
 from experiments.shell.loading import load
 from pgeom.data.dataset import Dataset
 from pgeom.diagnosis import explain_convexity
+from pgeom.losses import catalogue
 from pgeom.losses.catalogue import MEAN_CURVATURE
 from pgeom.losses.own import (
     generator_loss,
@@ -28,56 +28,52 @@ MORE = "more by python -m proofs_numeric --generator"
 load_once = cache(load)  # a file is run once, however many studies of a command ask for it
 
 
-def load_generators(sources: tuple[str, ...], K: int, *, match: bool) -> list[LossSpec]:
-    """The scores of generators `FILE_OR_MODULE:NAME`, each with a note on what is known about it.
+def load_own(
+    generators: tuple[str, ...], losses: tuple[str, ...], K: int, *, match: bool
+) -> list[LossSpec]:
+    """The losses of the user's own, whose names must be new.
 
     Args:
-      sources: as on the command line.
-      K: the number of classes on which each must be convex.
-      match: whether to rescale each to the curvature of the Brier score: see `generator_loss`.
+      generators: `FILE_OR_MODULE:NAME` of convex functions, of which the scores are trained.
+      losses: `FILE_OR_MODULE:NAME` of functions `loss(logits, labels)`.
+      K: the number of classes.
+      match: whether to rescale each generator to the curvature of the Brier score.
     """
-    specs = []
-    for source in sources:
-        F = load_once(source, option=GENERATORS)
-        scaled = ""
-        with refusals(f"{GENERATORS}: "):
-            verdict = require_convex(F, K, source)
-        if match:
-            with refusals(f"{GENERATORS}: ", {"match=False": "--no-match"}):
-                factor = matching_factor(F, K, source)
-            scaled = f"; multiplied by {factor:.3g} ({MATCHED})"
-        known = "strictly convex" if verdict.strictly_convex else explain_convexity(verdict)
-        target = MEAN_CURVATURE if match else None
-        spec = generator_loss(F, _name(source), mean_curvature=target)
-        note = f"{source}: {known}, by a short search{scaled}; {MORE} {source}"
-        specs.append(replace(spec, note=note, proper=bool(verdict.strictly_convex)))
-    return specs
-
-
-def load_losses(sources: tuple[str, ...], K: int) -> list[LossSpec]:
-    """The losses `FILE_OR_MODULE:NAME`, each `loss(logits, labels)`."""
-    specs = []
-    for source in sources:
-        loss = load_once(source, option=LOSSES)
-        with refusals(f"{LOSSES}: "):
-            require_loss(loss, K, source)
-        specs.append(plain_loss(loss, _name(source)))
-    return specs
-
-
-def require_new_names(own: list[LossSpec], known: Collection[str]) -> None:
-    """Refuse losses that are called as another one is."""
-    taken = set(known)
-    for spec in own:
+    specs = [load_generator(source, K, match=match) for source in generators]
+    specs += [load_loss(source, K) for source in losses]
+    taken = set(catalogue.LOSSES)
+    for spec in specs:
         if spec.name in taken:
             raise UsageError(f"there is a loss called {spec.name!r} already; rename yours")
         taken.add(spec.name)
+    return specs
+
+
+def load_generator(source: str, K: int, *, match: bool) -> LossSpec:
+    """The score of a generator, with a note on what is known about it."""
+    F, scaled = load_once(source, option=GENERATORS), ""
+    with refusals(f"{GENERATORS}: ", {"match=False": "--no-match"}):
+        verdict = require_convex(F, K, source)
+        if match:
+            scaled = f"; multiplied by {matching_factor(F, K, source):.3g} ({MATCHED})"
+    known = "strictly convex" if verdict.strictly_convex else explain_convexity(verdict)
+    spec = generator_loss(F, _name(source), mean_curvature=MEAN_CURVATURE if match else None)
+    note = f"{source}: {known}, by a short search{scaled}; {MORE} {source}"
+    return replace(spec, note=note, proper=bool(verdict.strictly_convex))
+
+
+def load_loss(source: str, K: int) -> LossSpec:
+    """A loss `loss(logits, labels)`."""
+    loss = load_once(source, option=LOSSES)
+    with refusals(f"{LOSSES}: "):
+        require_loss(loss, K, source)
+    return plain_loss(loss, _name(source))
 
 
 def name_sources(generators: tuple[str, ...], losses: tuple[str, ...]) -> dict[str, dict[str, str]]:
     """By the name of each loss, the option that named it and what it was given."""
-    named = [(GENERATORS, source) for source in generators] + [(LOSSES, one) for one in losses]
-    return {_name(source): {option: source} for option, source in named}
+    named = {_name(source): {GENERATORS: source} for source in generators}
+    return named | {_name(source): {LOSSES: source} for source in losses}
 
 
 def _name(source: str) -> str:

@@ -16,14 +16,15 @@ import numpy as np
 from rich.console import Console
 
 from experiments.engine import devices as machine
+from experiments.engine.cells import prepare
 from experiments.engine.identity import describe
-from experiments.engine.jobs import Job, Machine, train_missing
 from experiments.engine.store import Store
 from experiments.engine.study import Study
+from experiments.engine.training import plan, train_missing, write_cell
 from pgeom.data import sources
 from pgeom.losses.catalogue import GENERAL
 from pgeom.models.model import MLP
-from pgeom.training.trainer import compile_programs, fetch, place, train
+from pgeom.training.trainer import compile_programs, fetch, place, share_features, train
 
 CALLS = 50  # of which the median counts
 
@@ -49,29 +50,29 @@ def measure_parts(seeds: int, losses: tuple[str, ...] = tuple(GENERAL)) -> list[
 
 
 def _measure(study: Study, devices: int, store: Store) -> dict:
-    wanted = [np.ones(len(study.losses), bool)] * len(study.cells)
-    job = Job(study, store, study.cells, wanted, devices)
-    training = study.training
+    training, cells = study.training, study.cells
     begun = time.perf_counter()
-    programs = compile_programs(job.settings(devices))
+    programs = compile_programs(
+        plan(study, dict.fromkeys(cells, np.ones(len(study.losses), bool)), devices, None)
+    )
     compiling = time.perf_counter() - begun
-    shared, rows = job.place_features(programs), []
+    shared, rows = share_features(study.dataset.standardised, programs.sharding), []
     store.describe(describe(study))
-    for first in range(0, len(study.cells), devices):
+    for first in range(0, len(cells), devices):
         begun = time.perf_counter()
-        prepared = job.prepare(first, devices)
+        prepared = [prepare(study, cell) for cell in cells[first : first + devices]]
         ready = time.perf_counter()
         results = train(programs, shared, [one.data for one in prepared], training.epochs)
         trained = time.perf_counter()
         for one, result in zip(prepared, results, strict=True):
-            job.write(one, result, {})
+            write_cell(study, store, one, result, {})
         host = (ready - begun + time.perf_counter() - trained) / len(prepared)
         calls = max(int(result.stopped_epoch.max()) for result in results) + 1
         rows.append((trained - ready, host, calls))
     group, host, calls = map(float, np.median(rows, axis=0))
     timed = {"compiling": compiling, "group": group, "host": host, "calls": calls}
-    cells = {"dataset": study.dataset.name, "cells": len(study.regimes)}
-    return {**cells, "devices": devices, "losses": len(study.losses), **timed}
+    what = {"dataset": study.dataset.name, "cells": len(study.regimes)}
+    return {**what, "devices": devices, "losses": len(study.losses), **timed}
 
 
 def measure_mesh(most: int, calls: int = CALLS) -> list[dict]:
@@ -79,11 +80,12 @@ def measure_mesh(most: int, calls: int = CALLS) -> list[dict]:
     machine.simulate_devices(most)
     rows = []
     (study, *_) = make_studies(most, losses=("ce",))
-    job = Job(study, Store(Path()), study.cells, [np.zeros(1, bool)] * len(study.cells))
+    stopped = dict.fromkeys(study.cells, np.zeros(1, bool))
     for devices in (2**power for power in range(most.bit_length())):
-        programs, times = compile_programs(job.settings(devices)), []
-        cells = [one.data for one in job.prepare(0, devices)]
-        shared, (arrays, runs, orders) = job.place_features(programs), place(cells, programs)
+        programs, times = compile_programs(plan(study, stopped, devices, None)), []
+        cells = [prepare(study, *item).data for item in list(stopped.items())[:devices]]
+        shared = share_features(study.dataset.standardised, programs.sharding)
+        arrays, runs, orders = place(cells, programs)
         for epoch in range(1, calls + 1):
             begun = time.perf_counter()
             runs, outcome = programs.epoch(shared, arrays, orders(epoch), runs)
@@ -95,15 +97,15 @@ def measure_mesh(most: int, calls: int = CALLS) -> list[dict]:
 
 def check(seeds: int, losses: tuple[str, ...] = tuple(GENERAL)) -> dict:
     """The seconds that so many seeds of every cell take, compiling and writing included."""
-    place = Machine(machine.prepare_devices(None), Console(quiet=True))
+    devices, console = machine.prepare_devices(None), Console(quiet=True)
     seconds = runs = 0
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
         for study in make_studies(seeds, losses):
             begun = time.perf_counter()
-            train_missing(study, store, place)
+            train_missing(study, store, devices, console)
             seconds, runs = seconds + time.perf_counter() - begun, runs + study.runs
-    return {"seeds": seeds, "runs": runs, "devices": place.devices, "seconds": seconds}
+    return {"seeds": seeds, "runs": runs, "devices": devices, "seconds": seconds}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from scipy.special import rel_entr
 
 from experiments import known_truth
 from experiments.engine.options import Options
-from experiments.engine.replaying import rebuild_study
+from experiments.engine.replaying import describe_parts, rebuild_study
 from experiments.engine.store import Store
 from experiments.shell.errors import UsageError
 from experiments.show import regrets
@@ -76,7 +76,7 @@ def test_a_run_can_be_rebuilt_from_its_record(trained):
     _, out = trained
     store = Store(out)
     record = next(r for r in store.records.values() if r["loss"] == "apms_held")
-    study = rebuild_study(record, store.descriptions, {})
+    study = rebuild_study(record, describe_parts(record, store.descriptions))
     assert study.dataset.posterior is not None and study.training.stop_on == "none"
 
 

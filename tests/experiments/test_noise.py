@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments import noise
-from experiments.engine import jobs
+from experiments.engine import training
 from experiments.engine.store import Store
 from experiments.shell import command_line
 from pgeom.evaluation import metrics
@@ -80,7 +80,7 @@ def test_a_rerun_trains_nothing(finished, monkeypatch, capsys):
     def train(*_):
         raise AssertionError("a finished run was trained again")
 
-    monkeypatch.setattr(jobs, "train", train)
+    monkeypatch.setattr(training, "train", train)
     before = contents(finished)
     noise.main(**TINY, losses=LOSSES, out=finished, common=THREE)
     assert "0 runs trained, 18 reused" in capsys.readouterr().out.replace("\n", " ")

@@ -126,7 +126,7 @@ def test_what_is_not_strictly_convex_is_trained_and_said(trained):
     said = "F is not strictly convex, so its score is not strictly proper"
     assert said in trained.as_they_are and said not in trained.matched
     sources = (f"{trained.file}:cubic", f"{trained.file}:maximum")
-    specs = user_files.load_generators(sources, 2, match=False)
+    specs = user_files.load_own(sources, (), 2, match=False)
     assert [spec.proper for spec in specs] == [True, False]
 
 

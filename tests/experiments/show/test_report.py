@@ -6,7 +6,7 @@ import re
 import pytest
 
 from experiments import report
-from experiments.engine import devices, jobs
+from experiments.engine import devices, training
 from experiments.engine.command import Command
 from experiments.shell.errors import UsageError
 from experiments.show import (
@@ -56,12 +56,12 @@ def results(reported):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(devices, "prepare_devices", two_devices)
-        patch.setattr(jobs, "train", train)
+        patch.setattr(training, "train", train)
         shrink_report(patch)
         studies = gather.make_studies(TWO, REPORTED)
         command = Command(TWO, reported / "report")
         gather.train(studies, reported, command)
-        assert command.stats.runs == 0
+        assert command.trained == 0
         return gather.read(studies, reported)
 
 

@@ -1,23 +1,29 @@
-"""A run is found again from its record, or one line says why not."""
+"""`experiments.replay`: a run is found again from its record, computed again, and compared."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from experiments import ablation, longtail, lr_sensitivity, robustness, runtime
+from experiments import ablation, longtail, lr_sensitivity, replay, robustness, runtime
 from experiments.engine import user_files
 from experiments.engine.identity import describe, identify
-from experiments.engine.measures import MEASURES
 from experiments.engine.options import Options, make_study
-from experiments.engine.replaying import find_record, name_files, rebuild_study
+from experiments.engine.replaying import (
+    describe_parts,
+    find_record,
+    name_files,
+    rebuild_study,
+)
 from experiments.engine.store import Store, versions
 from experiments.engine.study import Cell
 from experiments.shell.errors import UsageError
 from pgeom.data import sources
 from pgeom.losses.likelihood import brier
 from pgeom.losses.spec import LossSpec, from_logits
+from tests.experiments.engine.test_store import rewrite
 
 FILE = """
 import flax.linen as nn
@@ -93,15 +99,16 @@ def recorded(study, place=-1):
         "label": loss.label,
         "versions": versions(),
     }
-    return record, json.loads(json.dumps(describe(study), default=repr))
+    descriptions = json.loads(json.dumps(describe(study), default=repr))
+    return record, describe_parts(record, descriptions)
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_run_of_every_study_is_found_again(name):
     study = STUDIES[name]()
     for place, loss in enumerate(study.losses):
-        record, descriptions = recorded(study, place)
-        again = rebuild_study(record, descriptions, MEASURES)
+        record, parts = recorded(study, place)
+        again = rebuild_study(record, parts)
         cell = Cell(again.regimes[0], again.seeds[0])
         assert identify(again).runs(cell) == [record["identity"]]
         assert [(one.name, one.label) for one in again.losses] == [(loss.name, loss.label)]
@@ -118,10 +125,10 @@ NAMED = {
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_files_that_a_record_names_are_known_before_they_are_read(name, files):
-    record, descriptions = recorded(STUDIES[name]())
+    _, parts = recorded(STUDIES[name]())
     (files / "mine.py").write_text("raise AssertionError('it was run')")
     user_files.load_once.cache_clear()
-    assert name_files(record, descriptions) == NAMED.get(name, [])
+    assert name_files(parts) == NAMED.get(name, [])
 
 
 def edit(word, other):
@@ -151,28 +158,27 @@ CHANGES = {
 @pytest.mark.parametrize("case", CHANGES)
 def test_what_has_changed_since_is_named_in_one_line(case, files):
     name, change, message = CHANGES[case]
-    record, descriptions = recorded(STUDIES[name]())
+    record, parts = recorded(STUDIES[name]())
     change(files)
     user_files.load_once.cache_clear()
     with pytest.raises(UsageError, match=message) as error:
-        rebuild_study(record, descriptions, MEASURES)
+        rebuild_study(record, parts)
     assert "\n" not in str(error.value)
 
 
 def test_other_versions_are_named_beside_it():
-    record, descriptions = recorded(small())
+    record, parts = recorded(small())
     record["made_from"]["loss"] = "0" * 16
-    descriptions["loss"]["0" * 16] = {"name": "ce", "constants": {}, "source": None}
     record["versions"] = {**versions(), "jax": "0.8.1"}
     with pytest.raises(UsageError, match=r"the loss of run .*; jax was 0\.8\.1, is \d"):
-        rebuild_study(record, descriptions, MEASURES)
+        rebuild_study(record, parts)
 
 
 def test_another_precision_is_named_as_such():
-    record, descriptions = recorded(small())
+    record, parts = recorded(small())
     record["made_from"] |= {"precision": "float64, default products"}
     with pytest.raises(UsageError, match="the precision of run"):
-        rebuild_study(record, descriptions, MEASURES)
+        rebuild_study(record, parts)
 
 
 def own_dataset():
@@ -202,14 +208,15 @@ IN_PYTHON = {
 def test_what_no_command_line_named_is_named(part):
     make, message = IN_PYTHON[part]
     with pytest.raises(UsageError, match=message):
-        rebuild_study(*recorded(make()), MEASURES)
+        rebuild_study(*recorded(make()))
 
 
 def test_a_run_that_nothing_describes_says_so():
-    record, descriptions = recorded(small())
-    del descriptions["training"]
+    record, _ = recorded(small())
+    described = describe(small())
+    del described["training"]
     with pytest.raises(UsageError, match="nothing describes the training of run"):
-        rebuild_study(record, descriptions, MEASURES)
+        describe_parts(record, described)
 
 
 def test_a_run_is_found_by_the_beginning_of_its_identity(tmp_path):
@@ -227,3 +234,69 @@ def test_a_run_is_found_by_the_beginning_of_its_identity(tmp_path):
         find_record(store, "ab")
     with pytest.raises(UsageError, match=r"no run in .* has an identity like 'x'"):
         find_record(store, "x")
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    """A copy of the finished folder."""
+    shutil.copytree(finished, tmp_path / "out")
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_run_is_equal_to_its_record(place, finished, capsys):
+    record = list(Store(finished).records.values())[place]
+    assert replay.main(record["identity"][:12], out=finished) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == f"{record['identity']}: breast-cancer, {record['regime']}, seed " + (
+        f"{record['seed']}, {record['label']}"
+    )
+    assert last == f"all {len(record) - 2} values are equal"  # without versions and device
+
+
+def test_what_differs_is_named(folder, capsys):
+    identity, record = next(iter(Store(folder).records.items()))
+    curve = [record["validation_nll"][0], 7.0, *record["validation_nll"][2:]]
+    made_by = {
+        "versions": {**record["versions"], "jax": "0.8.1"},
+        "device": {**record["device"], "kind": "abacus", "cores": 77},
+    }
+    rewrite(folder, identity, ece=0.5, validation_nll=curve, **made_by)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert replay.main(identity, out=folder) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split(", now ")[0] for line in printed[1:-1]] == [
+        "device.kind: recorded 'abacus'",
+        "device.cores: recorded 77",
+        "versions.jax: recorded '0.8.1'",
+        "ece: recorded 0.5",
+        "validation_nll[1]: recorded 7.0",
+    ]
+    assert f"now {record['ece']}" in printed[4]
+    assert printed[-1] == "logits: differ by at most 0"
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_other_versions_and_devices_alone_are_named_and_no_failure(folder, capsys):
+    identity, record = next(iter(Store(folder).records.items()))
+    rewrite(folder, identity, device={**record["device"], "machine": "pdp11"})
+    assert replay.main(identity, out=folder, json=True) == 0
+    printed = capsys.readouterr()
+    assert "device.machine: recorded 'pdp11', now" in printed.err
+    found = json.loads(printed.out)
+    assert (found["identity"], found["values"], found["logits"]) == (identity, [], 0.0)
+    assert [(one["field"], one["recorded"]) for one in found["accompanying"]] == [
+        ("device.machine", "pdp11")
+    ]
+
+
+def test_no_file_that_a_record_names_is_read_or_run_untrusted(folder, tmp_path):
+    identity, record = next(iter(Store(folder).records.items()))
+    descriptions = Store(folder).descriptions
+    descriptions["model"][record["made_from"]["model"]]["source"] = f"{tmp_path}/evil.py:Net"
+    Store(folder).describe(descriptions)
+    (tmp_path / "evil.py").write_text("raise SystemError('it was run')")
+    with pytest.raises(UsageError, match=r"the record names '.*/evil\.py:Net': give --trust"):
+        replay.main(identity, out=folder)
+    with pytest.raises(UsageError, match="it was run"):
+        replay.main(identity, out=folder, trust=True)

@@ -57,11 +57,12 @@ def symmetric(labels: ArrayLike, rate: float, K: int, rng: np.random.Generator) 
       K: the number of classes.
       rng: the source of randomness.
     """
-    clean = _checked(labels, rate, K)
-    selected = _select(clean, rate, rng)
-    # A shift of 1 … K−1 modulo K reaches every other class once, and never the label itself.
-    shift = rng.integers(1, K, size=clean.shape)
-    return _describe(clean, (clean + selected * shift) % K, K)
+
+    def another(clean):
+        # A shift of 1 … K−1 modulo K reaches every other class once, and never the label itself.
+        return (clean + rng.integers(1, K, size=clean.shape)) % K
+
+    return _move(labels, rate, K, rng, another)
 
 
 def pair_flip(labels: ArrayLike, rate: float, K: int, rng: np.random.Generator) -> NoisyLabels:
@@ -69,8 +70,7 @@ def pair_flip(labels: ArrayLike, rate: float, K: int, rng: np.random.Generator) 
 
     P(ỹ = (y + 1) mod K | y) = rate, and P(ỹ = y | y) = 1 − rate; arguments as of `symmetric`.
     """
-    clean = _checked(labels, rate, K)
-    return _describe(clean, (clean + _select(clean, rate, rng)) % K, K)
+    return _move(labels, rate, K, rng, lambda clean: (clean + 1) % K)
 
 
 def asymmetric(
@@ -89,11 +89,7 @@ def asymmetric(
     Args:
       class_map: `[K]` classes, that of a class being itself where it is not mistaken.
     """
-    clean = _checked(labels, rate, K)
-    targets = np.asarray(class_map)
-    if targets.shape != (K,):
-        raise ValueError(f"class_map must be {K} classes, got {targets}")
-    return _describe(clean, np.where(_select(clean, rate, rng), targets[clean], clean), K)
+    return _move(labels, rate, K, rng, lambda clean: np.asarray(class_map)[clean])
 
 
 def instance_dependent(
@@ -117,7 +113,7 @@ def instance_dependent(
       features: of the examples, standardised.
       annotator: the seed of the w_y, which have standard normal entries.
     """
-    clean = _checked(labels, rate, K)
+    clean = np.asarray(labels)
     projections = np.random.default_rng(annotator).normal(size=(K, features.shape[1], K))
     projections = projections.astype(features.dtype)
     selected = rng.random(clean.shape) < _flip_rates(rate, len(clean), rng)
@@ -140,21 +136,12 @@ def _flip_rates(rate, n, rng):
     return rates
 
 
-def _select(labels, rate, rng):
+def _move(labels, rate, K, rng, target):
+    """The labels, of which each selected one becomes its `target(labels)`."""
+    clean = np.asarray(labels)
     # The paper does not state whether labels are selected independently or in an exact number.
-    return rng.random(labels.shape) < rate
-
-
-def _checked(labels, rate, K):
-    labels = np.asarray(labels)
-    if not 0 <= rate <= 1:
-        raise ValueError(f"rate must be in [0, 1], got {rate}")
-    if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "iu":
-        got = f"{labels.dtype} of shape {labels.shape}"
-        raise ValueError(f"labels must be a non-empty [n] array of integers, got {got}")
-    if not 0 <= labels.min() <= labels.max() < K:
-        raise ValueError(f"labels must be in 0 … {K - 1}, got {labels.min()} … {labels.max()}")
-    return labels.astype(np.int32)
+    selected = rng.random(clean.shape) < rate
+    return _describe(clean, np.where(selected, target(clean), clean), K)
 
 
 def _describe(clean, observed, K):
@@ -188,7 +175,8 @@ def subsample(
     Args:
       labels: integer labels of the pool, `[n]`.
       K: the number of classes.
-      ratio: the size of the largest class over that of the smallest, at least 1.
+      ratio: the size of the largest class over that of the smallest, from 1 to the size of the
+        smallest class of the pool.
       rng: the source of randomness.
 
     Returns:
@@ -196,9 +184,6 @@ def subsample(
     """
     labels = np.asarray(labels)
     smallest = np.bincount(labels, minlength=K).min()
-    if not 1 <= ratio <= smallest:
-        must = f"in [1, {smallest}] (up to the smallest class count), got {ratio}"
-        raise ValueError(f"ratio must be {must}")
     n_max = round(ratio * math.floor(smallest / ratio))
     kept = [
         rng.choice(np.flatnonzero(labels == c), size=size, replace=False)

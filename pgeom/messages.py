@@ -10,7 +10,7 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 SIMILAR = 0.3  # below this share of common letters a hint would only confuse
@@ -38,21 +38,12 @@ def known_name(
     raise ValueError(f"unknown {kind} {value!r}; {hint}known: {', '.join(known)}")
 
 
-def nearest(name: str, known: Iterable[str], synonyms: Mapping[str, str] = NONE) -> str | None:
-    """The known name most similar to `name`, in capitals or not; None if none is similar.
-
-    Nor is there one where it is clear what `name` means, and that is not among the known ones.
-    """
-    known = list(known)
-    meanings = {_letters(meant): meant for meant in synonyms.values()}
-    meanings |= {_letters(other): meant for other, meant in synonyms.items()}
-    clear = meanings.get(_letters(name))
-    if clear is not None and clear not in known:
-        return None
-    by_letters = {_letters(other): meant for other, meant in synonyms.items() if meant in known}
-    by_letters |= {_letters(candidate): candidate for candidate in known}
-    matches = difflib.get_close_matches(_letters(name), by_letters, n=1, cutoff=SIMILAR)
-    return by_letters[matches[0]] if matches else None
+def nearest(name: str, known: Collection[str], synonyms: Mapping[str, str] = NONE) -> str | None:
+    """The known name most similar to `name`, in capitals or not; None if none is similar."""
+    meanings = {_letters(word): synonyms.get(word, word) for word in (*synonyms, *synonyms.values())}
+    meanings |= {_letters(word): word for word in known}
+    matches = difflib.get_close_matches(_letters(name), meanings, n=1, cutoff=SIMILAR)
+    return meanings[matches[0]] if matches and meanings[matches[0]] in known else None
 
 
 def _letters(name: str) -> str:

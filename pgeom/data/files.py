@@ -89,15 +89,10 @@ def _read_arrays(path):
     with np.load(path, allow_pickle=False) as arrays:
         if not {"X", "y"} <= set(arrays):
             raise ValueError(f"must have arrays X and y, got {listed(arrays) or 'nothing'}")
-        try:
-            X, y = arrays["X"], arrays["y"]
-        except ValueError as error:
-            raise ValueError(f"{error}; save numbers, and texts by y.astype(str)") from None
+        X, y = arrays["X"], arrays["y"]
     if X.size == 0 or not 2 <= X.ndim <= 4:
         must = f"a non-empty [n, d] array, or images [n, height, width], got shape {X.shape}"
         raise ValueError(f"X must be {must}")
-    if y.shape != X.shape[:1]:
-        raise ValueError(f"y must have shape [{len(X)}] like X, got {y.shape}")
     X = X.astype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
     return X, y.astype(str) if y.dtype.kind == "S" else y
 

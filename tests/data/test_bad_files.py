@@ -49,8 +49,8 @@ BAD = {
         "within ±1e+38 to be standardised, got ",
     ),
     "no-y.npz": (lambda path: save_npz(path, X=X, z=Y), "must have arrays X and y, got X, z"),
-    "short.npz": (arrays(y=Y[:5]), "y must have shape [30] like X, got (5,)"),
-    "one-hot.npz": (arrays(y=np.eye(3)[Y]), "y must have shape [30] like X, got (30, 3)"),
+    "short.npz": (arrays(y=Y[:5]), "labels must have shape [30] like features, got (5,)"),
+    "one-hot.npz": (arrays(y=np.eye(3)[Y]), "Data must be 1-dimensional, got ndarray of shape (30, 3)"),
     "regression.npz": (arrays(y=X[:, 0]), "at least 5 examples, got 1 of '"),
     "five.npz": (
         arrays(X=np.zeros((N, 1, 1, 1, 1))),

@@ -40,8 +40,8 @@ def known_name(
 
 def nearest(name: str, known: Collection[str], synonyms: Mapping[str, str] = NONE) -> str | None:
     """The known name most similar to `name`, in capitals or not; None if none is similar."""
-    meanings = {_letters(word): synonyms.get(word, word) for word in (*synonyms, *synonyms.values())}
-    meanings |= {_letters(word): word for word in known}
+    meanings = {_letters(meant): meant for meant in (*synonyms.values(), *known)}
+    meanings = {_letters(word): meant for word, meant in synonyms.items()} | meanings
     matches = difflib.get_close_matches(_letters(name), meanings, n=1, cutoff=SIMILAR)
     return meanings[matches[0]] if matches and meanings[matches[0]] in known else None
 

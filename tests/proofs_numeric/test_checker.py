@@ -16,7 +16,7 @@ import pytest
 import pgeom
 from pgeom.certificates import certify_range
 from proofs_numeric import checker
-from tests.geometry.certified import CONVEX, OTHERS
+from tests.certificates.functions import CONVEX, OTHERS
 from tests.test_house import ROOT
 
 NAMES = {  # a name, and the number of classes

@@ -1,10 +1,8 @@
 """`pgeom.certify` against generators with known truth, and against what searches find."""
 
 import json
-import subprocess
 import sys
 from fractions import Fraction
-from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -17,35 +15,19 @@ from pgeom.certificates.disproofs import rational_point
 from pgeom.losses.structured import hpg_generator
 from pgeom.simplex import tangent_basis
 from proofs_numeric import checker
-from tests.geometry.certified import CONVEX, OTHERS
-from tests.test_house import ROOT
+from tests.certificates.functions import OTHERS
 
 BYTES = jnp.uint8
-FEW = ("squares", "quadratic", "Huber", "p³ norm")
 FALLING = ("minus squares", "dented by a kink", "narrow bump")
-
-
-@cache
-def certificate(name, K):
-    F = CONVEX[name][0](K) if name in CONVEX else OTHERS[name](K)
-    return pgeom.certify(F, K)
 
 
 def check(found):
     return checker.verify(json.loads(json.dumps(found.document)))
 
 
-@pytest.mark.parametrize("name", FEW)
-@pytest.mark.parametrize("K", (2, 3, 10))
-def test_other_numbers_of_classes(name, K):
-    found = certificate(name, K)
-    assert found.convex == "proved"
-    check(found)
-
-
 @pytest.mark.parametrize("name", FALLING)
 def test_a_disproof_has_a_witness(name):
-    found = certificate(name, 5)
+    found = pgeom.certify(OTHERS[name](5), 5)
     assert (found.convex, found.strictly_convex) == ("disproved", "disproved")
     eta, p, value = found.witness
     with jax.enable_x64(True):
@@ -54,15 +36,6 @@ def test_a_disproof_has_a_witness(name):
         assert F(jnp.asarray(eta)) - F(jnp.asarray(p)) - slope <= 1e-15
     assert value < 0 and np.isclose(eta.sum(), 1) and np.isclose(p.sum(), 1)
     check(found)
-
-
-def test_the_norm_has_its_curvature():
-    found = certificate("norm", 3)
-    assert 0.999 / 3 <= found.m_tangent <= 1 / 3
-    assert 3**0.5 <= found.M_tangent <= 1.001 * 3**0.5
-    check(found)
-    assert certificate("norm", 10).m_tangent == pytest.approx(0.1, rel=1e-9)
-    assert certificate("norm", 10).M_tangent == pytest.approx(10**0.5, rel=1e-9)
 
 
 def test_the_curvature_of_hpg_is_what_a_search_finds():
@@ -91,9 +64,7 @@ def test_what_cannot_be_read_is_named():
 BY_DTYPE = {
     "branch": lambda p: jnp.sum(p**2) if p.dtype == jnp.float64 else -jnp.sum(p**2),
     "factor": lambda p: (p.dtype.itemsize - 6) * jnp.sum(p**2),
-    "power": lambda p: jnp.sum(p ** (p.dtype.itemsize / 4)),
     "in a branch": lambda p: jax.jit(BY_DTYPE["branch"])(p),
-    "in a loop": lambda p: jax.lax.fori_loop(0, 3, lambda _, x: x + BY_DTYPE["branch"](p), p[0]),
     "order": lambda p: jnp.sum(p**2) - (p[0] if p.dtype == jnp.float64 else p[1]) ** 2,
 }
 ONE_FUNCTION = {
@@ -124,20 +95,6 @@ def test_a_lower_value_on_the_boundary_is_not_convex():
     assert pgeom.certify(lambda p: jnp.sum(jnp.sign(p)), 3).convex == "unknown"
     hidden = pgeom.certify(lambda p: jnp.where(jnp.isfinite(jnp.log(p[0])), 0.0, -1.0), 3)
     assert hidden.convex == "unknown"
-
-
-@pytest.mark.parametrize(
-    "order",
-    (
-        "pgeom, pgeom.certificates.prover",
-        "pgeom.certificates.prover, pgeom",
-        "pgeom.certificates, proofs_numeric.checker, pgeom",
-    ),
-)
-def test_certify_is_a_function_in_every_order_of_imports(order):
-    code = f"import {order}; assert pgeom.certify is pgeom.certificates.certify"
-    code += "; assert pgeom.certify(lambda p: (p**2).sum(), 2).convex == 'proved'"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_without_python_flint_one_line_says_what_to_install(monkeypatch):
@@ -176,19 +133,13 @@ UNDEFINED = {  # somewhere inside the simplex, though not in every simplificatio
     ),
     "is infinite": lambda p: jnp.where(jnp.log(p[0]) == -jnp.inf, -1.0, squares(p)),
 }
-KEY = jax.random.key(0)
 UNREAD = {
     "window": lambda p: (
         squares(p)
         - 10
         * jnp.sum(jax.lax.reduce_window(p, 0.0, lambda a, b: jnp.hypot(a, b), (3,), (1,), "SAME"))
     ),
-    "first window": lambda p: (
-        squares(p)
-        - jax.lax.reduce_window(p, 0.0, lambda a, b: jnp.sqrt(a * a + b), (3,), (1,), "VALID")[0]
-    ),
     "random": lambda p: squares(p) + p @ jax.random.normal(jax.random.key(0), 3),
-    "random by a constant": lambda p: squares(p) + jax.random.uniform(KEY),
     "integers by chance": lambda p: squares(p) * jax.lax.rng_uniform(1, 9, ()).astype(p.dtype),
     "integers of a face": lambda p: squares(p) * -jnp.where(p[0] > 0, 1, 2),
     "loop of unknown length": lambda p: jax.lax.while_loop(
@@ -211,17 +162,11 @@ def test_what_is_undefined_or_unread_is_refused(name):
 
 WEIGHTED = {  # Σ w p², with w in the arithmetic of its type
     "products wrap": (lambda: jnp.full(3, 100, jnp.int8) * jnp.int8(2), (-56, -56, -56)),
-    "differences wrap": (lambda: jnp.arange(3, dtype=BYTES) - BYTES(1), (255, 0, 1)),
     "conversions wrap": (lambda: (jnp.arange(3) - 2).astype(BYTES), (254, 255, 0)),
-    "negatives wrap": (lambda: -jnp.arange(1, 4, dtype=BYTES), (255, 254, 253)),
     "powers wrap": (lambda: jnp.full(3, 10, jnp.int32) ** 10, (1410065408,) * 3),
-    "quotients": (lambda: jnp.arange(7, 10) // 2 % 4, (3, 0, 0)),
     "bits": (lambda: ~jnp.arange(3), (-1, -2, -3)),
     "sum": (lambda: jnp.sum(jnp.arange(3)), (3, 3, 3)),
-    "inner product": (lambda: jnp.arange(3) @ jnp.arange(3), (5, 5, 5)),
     "cumulative sum": (lambda: jnp.cumsum(jnp.arange(1, 4)), (1, 3, 6)),
-    "maximum": (lambda: jnp.max(jnp.arange(3)), (2, 2, 2)),
-    "empty product": (lambda: jnp.prod(jnp.ones(0)), (1, 1, 1)),
     "empty sum": (lambda: 4 - jnp.sum(jnp.ones(0)), (4, 4, 4)),
 }
 
@@ -250,27 +195,8 @@ def test_a_root_of_what_vanishes_inside_is_not_analytic():
     check(found)
 
 
-def test_a_maximum_with_a_constant_is_flat_somewhere():
-    found = pgeom.certify(lambda p: jnp.maximum(p[0] ** 2, 0.25), 2)
-    assert (found.convex, found.strictly_convex) == ("proved", "disproved")
-    check(found)
-
-
-def network(p):
-    inner = jax.nn.softplus(jnp.array([[1.0, -2, 0.5], [0.25, 1, -1], [-1, 1, 3]]) @ p)
-    return jnp.sum(jax.nn.softplus(jnp.array([[1.0, 2, 0.5], [0.5, 0.25, 3]]) @ inner))
-
-
 VERIFIED = {
-    "input convex network": (network, "proved"),
-    "inner dent": (lambda p: -jnp.exp(-8 * jnp.sum((p - 1 / 3) ** 2)), "disproved"),
-    "Jensen and Shannon": (
-        lambda p: jnp.sum(0.5 * p * jnp.log(2 * p / (p + 0.25)) - 0.125 * jnp.log(p + 0.25)),
-        "proved",
-    ),
-    "Cressie and Read": (lambda p: jnp.sum(p * ((p / 0.3) ** (2 / 3) - 1)), "proved"),
     "flat at 0": (lambda p: -jnp.sum(jnp.arctan(p)) - jnp.sum(jnp.sin(p)), "proved"),
-    "product of none": (lambda p: squares(p) * jnp.prod(p[3:]), "proved"),
     "chosen by a number": (
         lambda p: jax.lax.select_n(jnp.int32(1), -squares(p), squares(p)),
         "proved",
@@ -285,9 +211,7 @@ VERIFIED = {
         lambda p: jax.lax.switch(jnp.int32(7), [lambda q: -squares(q), squares], p),
         "proved",
     ),
-    "barrier": (lambda p: squares(jax.lax.optimization_barrier((0 * p, p))[1]), "proved"),
     "ramp to the 2.5": (lambda p: squares(p) + jnp.maximum(p[0] - 0.3, 0) ** 2.5, "proved"),
-    "ramp to the fifth": (lambda p: squares(p) + jnp.maximum(p[0] - 0.3, 0) ** 5, "proved"),
     "falling ramp": (lambda p: squares(p) - 9 * jnp.maximum(p[0] - 0.3, 0) ** 2.5, "disproved"),
     "cubes beyond zero": (lambda p: jnp.sum((p - 0.01) ** 3), "disproved"),
     "fourth power beyond zero": (lambda p: squares(p) + (p[0] - 0.01) ** 4, "proved"),
@@ -308,8 +232,6 @@ STRICT = {
     "function of a norm": (lambda p: jnp.exp(2 * jnp.linalg.norm(p)), "proved"),
     "function of a dense quadratic": (lambda p: jnp.exp(p @ p + p[0] * p[1]), "proved"),
     "function of a flat quadratic": (lambda p: jnp.exp((p[0] + 2 * p[1]) ** 2), "disproved"),
-    "square over a form of the same class": (lambda p: jnp.sum((p - 0.2) ** 2 / p), "proved"),
-    "inverse product": (lambda p: 1 / jnp.prod(1 + p), "proved"),
     "inverse product of two": (lambda p: 1 / ((1 + p[0]) * (2 - p[0])), "disproved"),
     "square of a maximum": (lambda p: jnp.max(p) ** 2, "disproved"),
 }
@@ -320,19 +242,6 @@ def test_strictness_of_compositions(name):
     F, strictly = STRICT[name]
     found = pgeom.certify(F, 5)
     assert (found.convex, found.strictly_convex) == ("proved", strictly)
-    check(found)
-
-
-FALLING_SOMEWHERE = {
-    "at a small kink": lambda p: p @ p - 1e-4 * jnp.abs(p[0] - p[1] - 0.05),
-    "at a kink beside a vertex": lambda p: p @ p - 1e-3 * jax.nn.relu(p[0] - 0.99),
-}
-
-
-@pytest.mark.parametrize("name", FALLING_SOMEWHERE)
-def test_small_kinks_are_found(name):
-    found = pgeom.certify(FALLING_SOMEWHERE[name], 5)
-    assert found.convex == "disproved"
     check(found)
 
 
@@ -353,12 +262,6 @@ def test_a_range_is_proved_and_attained(name):
     assert f"'largest': {found.largest}" in check(found)
 
 
-@pytest.mark.parametrize("K", (1, 0, 2.5))
-def test_the_number_of_classes_is_checked(K):
-    with pytest.raises((TypeError, ValueError)):
-        pgeom.certify(lambda p: jnp.sum(p**2), K)
-
-
 def test_points_next_to_the_boundary_are_inside():
     point = rational_point(np.array([1e-20, 0.25, 0.75]))
     assert sum(point) == 1 and min(point) > 0
@@ -372,12 +275,3 @@ def test_the_range_of_a_convex_function_of_many_classes():
     low, high = np.log(39) - 20, np.log(38 + np.exp(20))
     np.testing.assert_allclose([float(found.least), float(found.lowest)], low, rtol=1e-9)
     np.testing.assert_allclose([float(found.highest), float(found.largest)], high, rtol=1e-9)
-
-
-def test_hessians_without_bounds_are_no_warning():
-    """On large cells those of a narrow bump have none."""
-
-    def F(p):
-        return squares(p) + 3e-4 * jnp.exp(-jnp.sum((p - 1 / 3) ** 2) / 2e-4)
-
-    assert pgeom.certify(F, 3).convex == "disproved"

@@ -1,4 +1,4 @@
-"""The bounds on the displaced target at K = 3, m ≠ m_T, against formulas in NumPy."""
+"""The displaced target: its bounds by formulas in NumPy, and where descents end."""
 
 import math
 from itertools import combinations
@@ -8,9 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from pgeom.diagnosis.bounds import hessian_lipschitz
 from pgeom.diagnosis.curvature import Envelope, envelope
-from pgeom.generators import quadratic
-from pgeom.paper.displacement import Penalty, displacement_bounds, minimise, safe_step
+from pgeom.generators import hyperbolic, quadratic
+from pgeom.paper.displacement import (
+    Penalty,
+    displacement_bounds,
+    minimise,
+    penalised_regret,
+    project_cone,
+    safe_step,
+)
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -45,15 +53,15 @@ def largest_penalty():
     return PENALTY.nu * np.log1p(np.exp((PENALTY.kappa - m) / PENALTY.nu))
 
 
-def feasible_part(z, eta):
+def nearest_in_cone(z, eta):
     """The projection of z on {x : Σx = 0, x_k ≥ 0 where η_k = 0}, by trying which x_k are zero."""
-    zero, candidates = [k for k in range(3) if eta[k] == 0], []
+    zero, candidates = np.flatnonzero(eta == 0), []
     for size in range(len(zero) + 1):
         for cut in combinations(zero, size):
-            kept = [k for k in range(3) if k not in cut]
-            x = np.zeros(3)
+            kept = np.setdiff1d(np.arange(len(z)), cut)
+            x = np.zeros_like(z)
             x[kept] = z[kept] - np.mean(z[kept])
-            candidates += [x] if np.all(x[zero] >= 0) else []
+            candidates += [x] if np.all(x[zero] >= -1e-12) else []
     return min(candidates, key=lambda x: np.sum((x - z) ** 2))
 
 
@@ -72,7 +80,7 @@ def test_every_bound_is_its_formula(eta):
     assert m_T > 1.1 * m and 0.9 * np.linalg.eigvalsh(A)[-1] > M_T  # or they could be confused
     g = penalty_slope(eta, eta)
     actual = displacement_bounds(limits, 0.0, jnp.asarray(eta), PENALTY, beta=BETA)
-    cone = BETA / m_T * np.linalg.norm(feasible_part(-g, eta))
+    cone = BETA / m_T * np.linalg.norm(nearest_in_cone(-g, eta))
     rise = BETA * (1 / (2 * 0.3) + 1 / (2 * 0.15))
     expected = {
         "square_root": math.sqrt(2 * BETA * largest_penalty() / m),
@@ -124,3 +132,51 @@ def test_descents_are_accelerated():
     np.testing.assert_allclose(minimum.ends, np.broadcast_to(eta, (3, 3)), atol=1e-9)
     # a component along e_2 − e_3 shrinks by 1 − 1/2000 in a plain step
     assert 0.1 * (1 - step) ** 3000 > 0.02
+
+
+@pytest.mark.parametrize("zeros", [(), (0,), (1, 3), (0, 1, 2, 3)])
+def test_project_cone_is_nearest(zeros):
+    rng = np.random.default_rng(0)
+    eta = np.where(np.isin(np.arange(5), zeros), 0.0, 1.0 / (5 - len(zeros)))
+    for z in rng.normal(size=(20, 5)):
+        actual = project_cone(jnp.asarray(z), jnp.asarray(eta))
+        np.testing.assert_allclose(actual, nearest_in_cone(z, eta), atol=1e-12)
+
+
+def two_minima():
+    """D_F(η, ·) + βρ has a local minimum at 0.78465 and the global one at 1."""
+    w = np.array([[1.0, -1.0]]) / np.sqrt(2)
+    F = hyperbolic(lam=0.01, a=1.0, rho=0.1, w=w, b=0.5 / np.sqrt(2))
+    return F, jnp.array([0.75, 0.25]), Penalty(tau=0.1, kappa=0.0, nu=1.0), 0.25
+
+
+def test_minimise_escapes_a_local_minimum_by_its_starts():
+    F, eta, penalty, beta = two_minima()
+    step = safe_step(envelope(F, 2), hessian_lipschitz(F, 2).paper, penalty, beta=beta)
+    alone = minimise(F, eta, penalty, beta=beta, step=step, starts=eta[None])
+    starts = jnp.concatenate([eta[None], jnp.eye(2)])
+    several = minimise(F, eta, penalty, beta=beta, step=step, starts=starts)
+    np.testing.assert_allclose(alone.point[0], 0.78465, atol=1e-5)
+    np.testing.assert_allclose(several.point[0], 1.0, atol=1e-12)
+    assert several.value < alone.value
+    assert several.residual <= 1e-14
+
+
+def test_minimise_agrees_with_a_grid():
+    F, eta, penalty, beta = two_minima()
+    x = jnp.linspace(0.0, 1.0, 20_001)
+    grid = jnp.stack([x, 1 - x], axis=1)
+    values = jax.jit(jax.vmap(lambda p: penalised_regret(F, p, eta, penalty, beta=beta)))(grid)
+    step = safe_step(envelope(F, 2), hessian_lipschitz(F, 2).paper, penalty, beta=beta)
+    actual = minimise(F, eta, penalty, beta=beta, step=step, starts=jnp.eye(2))
+    assert actual.value <= jnp.min(values) + 1e-15
+
+
+def test_a_certain_target_is_not_moved():
+    """At a vertex the penalty pulls outwards only."""
+    eta = jnp.eye(4)[1]
+    F = quadratic(jnp.eye(4))
+    bounds = displacement_bounds(envelope(F, 4), 0.0, eta, Penalty(0.1, 0.2, 0.1), beta=0.5)
+    assert bounds.cone == 0
+    assert bounds.linear > 0
+    assert bounds.unique

@@ -9,6 +9,7 @@ import pytest
 from pgeom.paper import margin
 
 CONSTANTS = {"tau": 0.15, "kappa": 0.2, "nu": 0.3}
+POINTS = np.random.default_rng(3).dirichlet(np.full(4, 0.7), size=20)
 
 
 def direct_margin(p, y, tau):
@@ -19,8 +20,8 @@ def softplus(x):
     return np.log1p(np.exp(-abs(x))) + max(x, 0.0)
 
 
-def test_margin_and_penalty_are_their_formulas(points, x64):
-    labels = np.arange(len(points)) % 4
+def test_margin_and_penalty_are_their_formulas(x64):
+    points, labels = POINTS, np.arange(20) % 4
     actual = jax.jit(lambda p, y: margin.smooth_margin(p, y, tau=0.15))(points, labels)
     expected = np.array([direct_margin(p, y, 0.15) for p, y in zip(points, labels, strict=True)])
     np.testing.assert_allclose(actual, expected, rtol=1e-12)
@@ -69,10 +70,10 @@ def test_the_expected_penalty_of_a_small_tau_is_that_of_the_labels():
     np.testing.assert_allclose(expected, jnp.sum(eta * by_label), rtol=1e-6)
 
 
-def test_the_penalty_is_convex(points, x64):
+def test_the_penalty_is_convex(x64):
     """The paper does not use it, the sharper displacement bound does."""
     hessian = jax.jit(jax.vmap(jax.hessian(lambda p: margin.penalty(p, 1, **CONSTANTS))))
-    assert np.min(np.linalg.eigvalsh(hessian(jnp.asarray(points)))) > -1e-12
+    assert np.min(np.linalg.eigvalsh(hessian(jnp.asarray(POINTS)))) > -1e-12
 
 
 def test_a_margin_that_cannot_be_positive_is_told():

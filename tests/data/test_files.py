@@ -1,6 +1,5 @@
 """Datasets from files: what is read, how it is named, and what identifies it."""
 
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -48,14 +47,6 @@ def test_arrays_take_no_more_memory_than_they_need(tmp_path, given, kept):
     np.testing.assert_array_equal(dataset.features, arrays["X"])
 
 
-@pytest.mark.parametrize("labels", [JOBS, JOBS.astype("S"), Y == 1, Y.astype(float), Y / 2])
-def test_labels_of_any_type(tmp_path, labels):
-    dataset = sources.load(str(save_npz(tmp_path / "mine.npz", X=X, y=labels)))
-    texts = [x.decode() if isinstance(x, bytes) else str(x).removesuffix(".0") for x in labels]
-    assert [dataset.classes[label] for label in dataset.labels] == texts
-    assert dataset.classes == tuple(sorted(set(texts)))
-
-
 @pytest.mark.parametrize("shape", [(8, 8), (6, 5), (4, 4, 3)])
 def test_arrays_of_images_have_a_shape(tmp_path, shape):
     pixels = np.random.default_rng(0).random((N, *shape))
@@ -63,17 +54,6 @@ def test_arrays_of_images_have_a_shape(tmp_path, shape):
     dataset = sources.load(str(save_npz(tmp_path / "mine.npz", X=pixels, y=Y)))
     np.testing.assert_array_equal(dataset.features, pixels.reshape(N, -1))
     assert dataset.image_shape == shape
-
-
-def test_a_flat_square_may_be_an_image_with_a_constant_border(tmp_path):
-    pixels = pd.DataFrame(np.random.default_rng(0).random((N, 64))).add_prefix("p")
-    pixels["p0"] = 0
-    pixels.assign(y=Y).to_csv(tmp_path / "mine.csv", index=False)
-    dataset = sources.load(str(tmp_path / "mine.csv"), target="y")
-    assert dataset.image_shape is None and "constant, and kept: p0" in dataset.notes[1]
-    pixels.iloc[:, :63].assign(y=Y).to_csv(tmp_path / "mine.csv", index=False)
-    with pytest.raises(ValueError, match="1 constant feature, to be left out: p0"):
-        sources.load(str(tmp_path / "mine.csv"), target="y")
 
 
 def test_a_table(tmp_path):
@@ -100,32 +80,6 @@ def test_a_parquet_file_is_the_same_dataset(tmp_path):
     assert one.digest == other.digest and one.classes == other.classes
 
 
-def test_the_decimals_of_a_database_are_numbers(tmp_path):
-    pytest.importorskip("pyarrow")
-    prices = np.array([Decimal(k) / 4 for k in range(N)], object)
-    people(price=prices, stars=np.array([*map(Decimal, 10 * Y)], object)).to_parquet(
-        tmp_path / "people.parquet"
-    )
-    dataset = sources.load(str(tmp_path / "people.parquet"), target="stars")
-    np.testing.assert_array_equal(dataset.features[:, -1], np.arange(N) / 4)
-    assert dataset.classes == ("0", "10", "20")
-
-
-def test_tabs_need_no_suffix_of_their_own(tmp_path):
-    people(job=JOBS).to_csv(tmp_path / "people.txt", index=False, sep="\t")
-    assert sources.load(str(tmp_path / "people.txt"), target="job").features.shape == (N, 3)
-
-
-def test_without_its_package_a_parquet_file_says_how_to_install_it(tmp_path, monkeypatch):
-    def read(path):
-        raise ImportError("Unable to find a usable engine;\ntried using: 'pyarrow'")
-
-    monkeypatch.setattr(pd, "read_parquet", read)
-    (tmp_path / "people.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ValueError, match=r"needs a package: pip install pyarrow$"):
-        sources.load(str(tmp_path / "people.parquet"), target="job")
-
-
 @pytest.mark.parametrize("first", [0, 1], ids=["pandas", "R"])
 def test_the_numbers_of_rows_are_no_feature(tmp_path, first):
     table = people(job=JOBS)
@@ -136,14 +90,6 @@ def test_the_numbers_of_rows_are_no_feature(tmp_path, first):
     table.set_index(table.index[::-1]).to_csv(tmp_path / "people.csv")
     with pytest.raises(ValueError, match=r"people.csv: column 1 must have a name"):
         sources.load(str(tmp_path / "people.csv"), target="job")
-
-
-def test_a_byte_order_mark_and_quotes_are_understood(tmp_path):
-    rows = "".join(f'{k},"{job}, MD"\n' for k, job in enumerate(JOBS))
-    (tmp_path / "people.CSV").write_text('\ufeff"age, years",job\n' + rows, encoding="utf-8")
-    dataset = sources.load(str(tmp_path / "people.CSV"), target="job")
-    assert dataset.classes == ("clerk, MD", "doctor, MD", "nurse, MD")
-    np.testing.assert_array_equal(dataset.features[:, 0], np.arange(N))
 
 
 def test_imputed_values_are_the_mean_of_each_training_part(tmp_path):
@@ -158,15 +104,6 @@ def test_imputed_values_are_the_mean_of_each_training_part(tmp_path):
         assert all(np.isfinite(part.features).all() for part in parts)
         assert sum((part.features[:, 0] == 0).sum() for part in parts) == 8
         np.testing.assert_allclose(split.train.features[:, 0].mean(), 0, atol=1e-6)
-
-
-def test_missing_values_are_refused_unless_they_may_be_filled(tmp_path):
-    path = tmp_path / "people.csv"
-    rows = [f"{k},{'ab'[k % 2]}" for k in range(30)]
-    path.write_text("\n".join(["x,job", *rows, ",a", ""]))
-    with pytest.raises(ValueError, match="impute=True"):
-        files.read_dataset(path, target="job")
-    assert len(files.read_dataset(path, target="job", impute=True).labels) == 31
 
 
 def test_the_content_and_not_the_place_identifies_a_file(tmp_path):
@@ -194,14 +131,6 @@ def test_a_name_is_safe_in_the_names_of_files(stem, name):
     assert safe_name(stem) == name == Path(name).name
 
 
-@pytest.mark.parametrize(
-    ("word", "path"),
-    [("digits", False), ("digit", False), ("a.csv", True), ("A.NPZ", True), ("a/b", True)],
-)
-def test_a_path_is_told_from_a_name(word, path):
-    assert sources.is_path(word) is path
-
-
 def test_a_file_called_like_a_built_in_dataset_is_read_by_its_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save_npz(tmp_path / "digits.npz", X=X, y=Y)
@@ -209,3 +138,21 @@ def test_a_file_called_like_a_built_in_dataset_is_read_by_its_path(tmp_path, mon
     assert sources.load("digits.npz").features.shape == (N, 4)
     assert sources.load("digits") is sources.load("digits")
     assert sources.load("digits").digest != sources.load("digits.npz").digest
+
+
+TABLE = pd.DataFrame({"age; in years": [31.5, 42.25], "city": ["Rome, Italy", "Lima; Peru"]})
+
+
+@pytest.mark.parametrize(
+    ("separator", "decimal", "notes"),
+    [
+        (",", ".", ()),
+        (";", ",", ("columns separated by ';', with decimal commas",)),
+        ("\t", ".", (r"columns separated by '\t'",)),
+    ],
+)
+def test_the_separator_is_found_and_said(tmp_path, separator, decimal, notes):
+    TABLE.to_csv(tmp_path / "t.csv", sep=separator, decimal=decimal, index=False)
+    frame, said = files.read_csv(tmp_path / "t.csv")
+    pd.testing.assert_frame_equal(frame, TABLE)
+    assert tuple(said) == notes

@@ -34,13 +34,6 @@ def test_labels_are_drawn_from_the_posterior():
     assert 0.6 < np.mean(data.posterior.max(axis=1)) < 0.95, "classes overlap, and are learnable"
 
 
-def test_another_number_of_examples_has_the_same_classes():
-    again = mixtures.mixture_dataset.__wrapped__("mixture-3-60")
-    np.testing.assert_array_equal(again.features, sources.load("mixture-3-60").features)
-    small, large = mixtures.make_mixture(3), sources.load("mixture-3-5000")
-    np.testing.assert_allclose(small.posterior(large.features), large.posterior, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     "name", ["mixture-1-100", "mixture-11-1000", "mixture-3-59", "mixture-3", "mixture-3-x"]
 )
@@ -64,10 +57,6 @@ def test_a_channel_is_what_the_noise_does(name):
     exact = transition(Regime.parse(name), 4, (1, 1, 3, 2))
     np.testing.assert_allclose(exact.sum(axis=1), 1)
     np.testing.assert_allclose(drawn, exact, atol=0.02)
-
-
-def test_clean_labels_stay_as_they_are():
-    np.testing.assert_array_equal(transition(Regime.parse("clean"), 3), np.eye(3))
 
 
 @pytest.mark.parametrize("name", ["instance-40", "long-tail-30", "asymmetric-20"])

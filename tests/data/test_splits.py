@@ -3,12 +3,10 @@
 import chex
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
-from hypothesis.extra.numpy import arrays
 from sklearn.model_selection import train_test_split
 
 from pgeom.data import sources, splits
-from pgeom.data.dataset import LARGEST_FEATURE, fit_moments
+from pgeom.data.dataset import fit_moments
 from pgeom.data.regimes import Regime
 
 SIZES = {
@@ -52,7 +50,7 @@ def plain_standardise(x, train):
 
 
 @pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize("seed", [0, 4, 9])
+@pytest.mark.parametrize("seed", [0, 9])
 def test_sizes_are_60_20_20_for_every_seed(loaded, name, seed):
     found = splits.split(loaded[name], seed)
     assert tuple(len(part.labels) for part in found) == SIZES[name]
@@ -66,14 +64,6 @@ def test_parts_are_disjoint_complete_and_keep_their_labels(seed):
     rows = np.concatenate([raw(dataset, part)[:, 0] for part in found]).astype(int)
     assert np.array_equal(np.sort(rows), np.arange(74))
     np.testing.assert_array_equal(np.concatenate([p.labels for p in found]), dataset.labels[rows])
-
-
-@pytest.mark.parametrize("name", SIZES)
-def test_every_part_has_the_class_proportions_of_the_whole(loaded, name):
-    dataset = loaded[name]
-    counts = np.bincount(dataset.labels)
-    for part, share in zip(splits.split(dataset, seed=1), (0.6, 0.2, 0.2), strict=True):
-        assert np.abs(np.bincount(part.labels) - share * counts).max() <= 2
 
 
 def test_the_split_is_scikit_learns_two_stage_one(loaded):
@@ -98,7 +88,7 @@ def test_the_seed_decides():
         splits.split(dataset, None)
 
 
-@pytest.mark.parametrize("rest", range(5, 40))
+@pytest.mark.parametrize("rest", range(5, 40, 5))
 def test_five_of_a_class_reach_every_part(rest):
     found = splits.split(numbered([5, rest, 5]), seed=rest)
     assert all(set(part.labels) == {0, 1, 2} for part in found)
@@ -120,13 +110,6 @@ def test_standardisation_is_that_of_the_training_moments(loaded, name):
     chex.assert_type([*done.moments], np.float64)
 
 
-def test_training_features_have_mean_0_and_deviation_1(loaded):
-    done = splits.split(loaded["confusion"], seed=2)
-    np.testing.assert_allclose(done.train.features.mean(0), 0, atol=1e-6)
-    np.testing.assert_allclose(done.train.features.std(0), 1, atol=1e-6)
-    assert np.abs(done.test.features.mean(0)).max() > 0.01
-
-
 def test_nothing_leaks_from_validation_and_test(loaded):
     cancer = loaded["breast-cancer"]
     done = splits.split(cancer, seed=0)
@@ -145,13 +128,6 @@ def test_the_moments_are_those_of_the_thinned_pool(loaded):
     np.testing.assert_allclose(thinned.moments.mean, mean, rtol=1e-6)
 
 
-def test_mean_and_scale_carry_raw_pixels_into_the_model(loaded):
-    done = splits.split(loaded["digits"], seed=0)
-    mean, scale = done.moments
-    standardised = (raw(loaded["digits"], done.test) - mean) / scale
-    np.testing.assert_allclose(standardised, done.test.features, rtol=1e-6, atol=1e-6)
-
-
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_what_members_share_is_standardised_anew_without_loss(offset):
     rng = np.random.default_rng(0)
@@ -164,14 +140,6 @@ def test_what_members_share_is_standardised_anew_without_loss(offset):
     assert shared.dtype == np.float32
     again = np.nan_to_num((shared - mean.astype(np.float32)) / scale.astype(np.float32))
     np.testing.assert_allclose(again, done.test.features, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("constant", [0.0, 0.1, -7.3])
-def test_a_feature_constant_on_train_gets_scale_1(constant):
-    train, test = np.full((9, 1), constant), np.array([[constant + 2.0]])
-    done = parts(train, test)
-    assert done.moments.scale.tolist() == [1.0]
-    np.testing.assert_allclose(done.test.features, [[2.0]], rtol=1e-6)
 
 
 def test_a_missing_value_becomes_the_mean_of_the_training_part():
@@ -191,41 +159,3 @@ def test_what_float32_cannot_tell_from_a_constant_is_one():
     done = parts(train, [[1.0, 1.0]])
     np.testing.assert_allclose(done.moments.scale, [1.0, np.std([1e-6, 2e-6, 3e-6])])
     np.testing.assert_allclose(done.test.features[0, 0], 1.0)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_largest_numbers_are_standardised_without_overflow(dtype):
-    signs = np.where(np.arange(1000) % 3, 1.0, -1.0)[:, None]
-    features = (LARGEST_FEATURE[dtype] * signs).astype(dtype)
-    done = parts(features, features)
-    np.testing.assert_allclose(done.test.features, plain_standardise(signs, signs), rtol=1e-5)
-
-
-@given(
-    values=arrays(np.float64, (12, 3), elements=st.floats(-1e3, 1e3)),
-    missing=arrays(np.bool_, (12, 3)),
-)
-@settings(max_examples=60)
-def test_imputing_is_standardising_what_is_there(values, missing):
-    train, test = np.where(missing, np.nan, values)[:8], np.where(missing, np.nan, values)[8:]
-    done = parts(train, test)
-    for column in range(3):
-        there, seen = ~missing[:8, column], ~missing[8:, column]
-        assert (done.train.features[~there, column] == 0).all()
-        assert (done.test.features[~seen, column] == 0).all()
-        if there.any():
-            alone = parts(train[there, column, None], test[seen, column, None])
-            if seen.any():
-                got = done.test.features[seen, column]
-                np.testing.assert_allclose(got, alone.test.features[:, 0], rtol=1e-4, atol=1e-4)
-        else:
-            assert (done.test.features[:, column] == 0).all()
-
-
-def test_single_precision_has_moments_of_double(loaded):
-    digits = loaded["digits"]
-    single = sources.from_arrays("single", digits.features, digits.labels, dtype=np.float32)
-    done, exact = (splits.split(dataset, seed=0) for dataset in (single, digits))
-    chex.assert_trees_all_close(tuple(done.moments), tuple(exact.moments), atol=1e-5)
-    np.testing.assert_allclose(done.test.features, exact.test.features, atol=1e-4)
-    chex.assert_type([done.train.features], np.float32)

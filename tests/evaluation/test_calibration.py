@@ -1,7 +1,5 @@
 """The fitted temperature against golden-section search in float64, and at its limits."""
 
-from functools import partial
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -14,7 +12,6 @@ from pgeom.evaluation import calibration, metrics
 
 # One compilation per shape; that compiling changes nothing is tested below.
 fit_temperature = jax.jit(calibration.fit_temperature)
-fit_with_prior = jax.jit(partial(calibration.fit_temperature, prior=1.0))
 
 
 def objective(logits, labels, log_t, prior=0.0):
@@ -93,17 +90,6 @@ def test_an_outlying_example_does_not_spoil_the_rest():
     assert np.log(fit.temperature) == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_common_shift_changes_nothing_and_a_factor_only_the_unit():
-    logits, labels = draw(3)
-    fitted = fit_temperature(logits, labels).temperature
-    offsets = np.float32(np.random.default_rng(0).normal(size=(200, 1)))
-    shifted = fit_temperature(logits + offsets, labels).temperature
-    np.testing.assert_allclose(shifted, fitted, rtol=1e-5)
-    for factor in (2.0**-20, 2.0**20):
-        scaled = fit_temperature(np.float32(factor) * logits, labels).temperature
-        np.testing.assert_allclose(scaled, factor * fitted, rtol=1e-6)
-
-
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_separated_labels_plainly_want_the_coldest_temperature(size):
     labels = np.arange(60) % 3
@@ -112,12 +98,6 @@ def test_separated_labels_plainly_want_the_coldest_temperature(size):
     fit = fit_temperature(logits, labels)
     assert fit.at_bound and 0 < fit.temperature < 1e-5 * size
     assert metrics.nll(calibration.rescale(logits, fit.temperature), labels) == 0.0
-
-
-def test_a_tie_for_the_top_does_not_hide_the_separation():
-    logits = np.float32([[1, 1, 0], [2, 0, 0], [0, 3, 0]])
-    fit = fit_temperature(logits, np.array([0, 0, 1]))
-    assert fit.at_bound and fit.temperature < 1e-5
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
@@ -129,7 +109,7 @@ def test_misleading_logits_want_the_hottest_temperature(size):
     assert float(uniform) == pytest.approx(np.log(6), abs=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_uninformative_logits_want_the_hottest_temperature(seed):
     """Every row once with each label: the slope at T = ∞ is 0 but for rounding."""
     rows = np.float32(np.random.default_rng(seed).normal(size=(50, 7)))
@@ -167,31 +147,22 @@ def test_leading_dimensions_jit_and_vmap_agree_with_single_batches():
     np.testing.assert_allclose(fit.temperature.ravel(), singles, rtol=1e-5)
 
 
-def test_bfloat16_logits_are_fitted_in_float32():
-    logits, labels = draw(7)
-    low = jnp.asarray(logits, jnp.bfloat16)
-    fit = fit_temperature(low, labels)
-    wide = fit_temperature(low.astype(jnp.float32), labels)
-    assert fit.temperature.dtype == jnp.bfloat16
-    assert fit.temperature == wide.temperature.astype(jnp.bfloat16)
-
-
-def test_scaling_lowers_the_nll_and_keeps_the_classes():
-    logits, labels = draw(8, true_temperature=4.0)
-    both = np.stack([logits, 3 * logits])
-    scaled = calibration.rescale(both, fit_temperature(both, labels).temperature)
-    before, after = (jax.jit(metrics.nll)(z, labels) for z in (both, scaled))
-    assert (after < before - 0.5).all()
-    np.testing.assert_array_equal(scaled.argmax(-1), both.argmax(-1))
-    np.testing.assert_allclose(scaled[0], scaled[1], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(calibration.rescale(logits, 4.0), logits / 4, rtol=1e-6)
-
-
-@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("true_temperature", [0.2, 1.0, 5.0])
-def test_scaling_never_raises_the_fitted_nll_and_never_changes_a_label(seed, true_temperature):
-    logits, labels = draw(seed, true_temperature=true_temperature)
+def test_scaling_never_raises_the_fitted_nll_and_never_changes_a_label(true_temperature):
+    logits, labels = draw(0, true_temperature=true_temperature)
     scaled = calibration.rescale(logits, fit_temperature(logits, labels).temperature)
     before, after = (float(metrics.nll(z, labels)) for z in (logits, scaled))
     assert after <= before + 1e-6
     np.testing.assert_array_equal(scaled.argmax(-1), logits.argmax(-1))
+
+
+@pytest.mark.parametrize("log_temperature", [11.5, 10.0, 3.0, -2.0])
+def test_a_minimum_far_out_is_found_and_is_no_bound(log_temperature, x64):
+    """Two examples, one right and one wrong, by a margin of one: b = log(w_right/w_wrong)."""
+    b = np.exp(-log_temperature)
+    right = 1 / (1 + np.exp(-b))
+    weights = jnp.array([right, 1 - right])
+    logits, labels = jnp.array([[1.0, 0.0], [1.0, 0.0]]), jnp.array([0, 1])
+    found = calibration.fit_temperature(logits, labels, prior=0.0, weights=weights)
+    np.testing.assert_allclose(found.temperature, 1 / b, rtol=1e-6)
+    assert not found.at_bound

@@ -16,13 +16,7 @@ GENERATORS = {
     "shannon": generators.shannon,
     "brier": generators.squared_norm,
     "spherical": generators.spherical,
-    "tsallis 1.5": generators.tsallis(1.5),
-    "tsallis 3": generators.tsallis(3.0),
-    "sum": generators.shannon + 2.0 * generators.squared_norm,
     "cubic": lambda p: jnp.sum(p**3),
-    "quartic": lambda p: jnp.sum(p**4) + jnp.sum(p**2),
-    "exponential": lambda p: jnp.sum(jnp.exp(2 * p)),
-    "log-sum-exp": lambda p: jnp.log(jnp.sum(jnp.exp(5 * p))),
 }
 CORP = {"brier": (SquaredError(), 0.5), "shannon": (LogLoss(), 1.0)}
 
@@ -52,7 +46,7 @@ def test_two_classes_are_those_of_model_diagnostics(x64, name, seed, digits):
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_the_identity_holds_and_two_classes_have_no_negative_part(name):
-    for K in (2, 3, 10):
+    for K in (2, 4):
         p, labels = draw(3, K)
         parts = pgeom.decompose(GENERATORS[name], np.float32(p), labels)
         mean = pgeom.bregman_score(GENERATORS[name])(np.float32(p), labels).mean()
@@ -121,25 +115,6 @@ def test_a_diverged_run_is_nan_and_its_neighbour_is_not():
         parts = pgeom.decompose(generators.squared_norm, both, labels, recalibrate=recalibrate)
         values = np.stack(parts[:4])
         assert np.isfinite(values[:, 0]).all() and np.isnan(values[:, 1]).all()
-
-
-def test_a_forecast_of_zero_is_no_hindrance():
-    labels = np.arange(12) % 3
-    p = np.float32(0.75 * np.eye(3)[labels] + 0.25 * np.eye(3)[(labels + 1) % 3])
-    for recalibrate in ("isotonic", "temperature"):
-        parts = pgeom.decompose(generators.shannon, p, labels, recalibrate=recalibrate)
-        assert np.isfinite(parts[:4]).all()
-        assert float(parts.mean_score) == pytest.approx(-np.log(0.75), rel=1e-5)
-
-
-def test_the_bootstrap_of_the_uncertainty_is_that_of_a_variance():
-    """Debiased, Brier's uncertainty of n labels is the sample variance, with n − 1."""
-    p, labels = draw(6, 2, n=40)
-    parts = pgeom.decompose(generators.squared_norm, np.float32(p), labels, resamples=4000, seed=1)
-    unbiased = 2 * np.var(labels, ddof=1)
-    assert float(parts.debiased.uncertainty) == pytest.approx(unbiased, rel=2e-3)
-    for low, value, high in zip(parts.low[:3], parts.debiased[:3], parts.high[:3], strict=True):
-        assert low < value < high
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_say():

@@ -48,23 +48,9 @@ def test_an_example_of_weight_zero_changes_no_other(x64):
     np.testing.assert_allclose(fitted(forecast, outcome, weights)[kept], expected, atol=1e-13)
 
 
-@pytest.mark.parametrize("n", [1, 2, 60])
-def test_a_falling_outcome_is_one_block(x64, n):
-    values = fitted(np.arange(n) / n, np.arange(n)[::-1] / n, np.ones(n))
-    np.testing.assert_allclose(values, np.mean(np.arange(n) / n), atol=1e-13)
-
-
 def test_a_staircase_is_pooled_one_step_after_another(x64):
     """Each pooling makes the next violation: as many passes as there are steps."""
     outcome = np.array([*np.linspace(1, 2, 59), -40.0])
     forecast = np.arange(60.0)
     expected = reference(forecast, outcome, np.ones(60))
     np.testing.assert_allclose(fitted(forecast, outcome, np.ones(60)), expected, atol=1e-12)
-
-
-def test_in_float32_values_are_means_to_rounding():
-    forecast, outcome, _ = draw(1, 60, 2)
-    expected = reference(forecast, outcome, np.ones(60))
-    values = fitted(*np.float32([forecast, outcome, np.ones(60)]))
-    assert values.dtype == np.float32
-    np.testing.assert_allclose(values, expected, atol=1e-6)

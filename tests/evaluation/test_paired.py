@@ -8,7 +8,7 @@ from statsmodels.stats.weightstats import ttost_paired
 from pgeom.evaluation import significance
 from pgeom.evaluation.significance import holm, paired_wilcoxon
 
-SEEDS, SIMULATIONS = 100, 1_000
+SEEDS, SIMULATIONS = 100, 400
 
 
 def draw(seed=0, losses=3, n=20, sd=0.02):
@@ -88,14 +88,6 @@ def test_the_rules_of_the_verdict(gain, low, high, corrected, tost, verdict):
     assert significance.judge(*arguments).tolist() == [verdict]
 
 
-def test_five_seeds_never_settle_a_difference_among_a_dozen_losses():
-    rng = np.random.default_rng(2)
-    reference = rng.normal(0.9, 0.01, 5)
-    values = reference + 0.2 + rng.normal(0, 0.01, (12, 5))
-    got = significance.compare(values, reference, margin=0.005, higher_is_better=True)
-    assert set(got.verdict) == {"undetermined"} and np.all(got.holm >= 0.75)
-
-
 def test_a_diverged_run_leaves_its_loss_undetermined_and_the_others_as_they_were():
     values, reference = draw()
     broken = np.insert(values, 1, np.nan, axis=0)
@@ -106,19 +98,11 @@ def test_a_diverged_run_leaves_its_loss_undetermined_and_the_others_as_they_were
     assert got.verdict[1] == "undetermined" and np.isnan(got.difference[1])
 
 
-def test_one_seed_determines_nothing():
-    got = significance.compare(
-        np.array([[1.0]]), np.array([0.5]), margin=0.1, higher_is_better=True
-    )
-    assert got.verdict.tolist() == ["undetermined"] and np.isnan(got.low).all()
-
-
 # Differences of two losses on matched seeds, of the sizes that the studies have: in accuracy on 360
 # test images, where many are equal, and in NLL, skewed, or far apart.
 NULLS = {
     "accuracy": lambda rng, size: rng.binomial(8, 0.4, size) / 360,
     "NLL": lambda rng, size: rng.lognormal(-3.0, 1.0, size),
-    "two clusters": lambda rng, size: rng.normal(0.5, 0.05, size),
 }
 
 
@@ -138,14 +122,6 @@ def test_swapped_labels_are_told_apart_in_at_most_five_percent(draw):
     verdicts = judge_each(rng.choice([-1.0, 1.0], size) * draw(rng, size), margin=1e-3)
     told_apart = np.mean(np.isin(verdicts, ["better", "worse"]))
     assert 0 < told_apart <= 0.05  # a rule that never decides would not do
-
-
-def test_each_is_judged_as_a_comparison_of_its_own():
-    values, reference = draw(losses=4)
-    each = judge_each(values - reference, margin=0.005)
-    for one, verdict in zip(values, each, strict=True):
-        alone = significance.compare(one[None], reference, margin=0.005, higher_is_better=True)
-        assert alone.verdict.tolist() == [verdict]
 
 
 def test_equal_accuracies_are_equivalent_in_eighty_percent():

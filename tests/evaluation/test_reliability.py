@@ -28,11 +28,6 @@ def test_a_confidence_just_above_an_edge_belongs_to_the_bin_above(bins):
     np.testing.assert_array_equal(jnp.argmax(share, -1), np.arange(bins // 2 + 1, bins))
 
 
-def test_a_fifth_is_in_the_third_of_fifteen_bins():
-    share = metrics.reliability(jax.nn.softmax(jnp.zeros((4, 5))), jnp.zeros(4, int)).share
-    assert share.tolist() == [0.0, 0.0, 1.0] + [0.0] * 12
-
-
 def test_a_confidence_rounded_above_1_stays_in_the_last_bin():
     p = np.array([[1.0000001, 0.0]], np.float32)
     assert compiled_table(p, np.array([0]), 15).share[-1] == 1.0
@@ -45,11 +40,3 @@ def test_ece_has_fifteen_bins_by_default():
     assert default == float(compiled_ece(p, labels, 15)) != float(compiled_ece(p, labels, 14))
     with pytest.raises(ValueError, match="bins must be at least 1, got 0"):
         metrics.ece(p, labels, bins=0)
-
-
-def test_one_bin_hides_what_two_bins_show():
-    """Half the examples 10 points too modest, half 10 points too confident."""
-    p = np.array([[0.6, 0.4]] * 10 + [[0.8, 0.2]] * 10)
-    labels = np.array([0] * 7 + [1] * 3 + [0] * 7 + [1] * 3)
-    assert float(compiled_ece(p, labels, 1)) == pytest.approx(0.0, abs=1e-6)
-    assert float(compiled_ece(p, labels, 15)) == pytest.approx(0.1, abs=1e-6)

@@ -57,24 +57,9 @@ def test_attainable_is_the_least_p_value_of_any_signs(differences):
     assert significance.paired_wilcoxon(d, zero).attainable == pytest.approx(least, rel=1e-12)
 
 
-def test_five_seeds_reach_a_sixteenth_and_one_equal_pair_an_eighth():
-    better = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    assert significance.paired_wilcoxon(better, np.zeros(5)) == (0.0, 0.0625, 0.0625)
-    better[2] = 0.0
-    assert significance.paired_wilcoxon(better, np.zeros(5)) == (0.0, 0.125, 0.125)
-
-
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_equal_samples_cannot_differ(n):
     assert significance.paired_wilcoxon(np.ones(n), np.ones(n)) == (0.0, 1.0, 1.0)
-
-
-def test_the_two_sides_are_alike_and_order_does_not_matter():
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(2, 12))
-    order = rng.permutation(12)
-    assert significance.paired_wilcoxon(a, b) == significance.paired_wilcoxon(b, a)
-    assert significance.paired_wilcoxon(a, b) == significance.paired_wilcoxon(a[order], b[order])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -103,14 +88,6 @@ def test_a_pair_equal_but_for_rounding_is_equal():
     a, b = np.array([0.1 + 0.2, 1.0, 2.0]), np.array([0.3, 0.0, 0.0])
     assert a[0] != b[0]
     assert significance.paired_wilcoxon(a, b).attainable == 0.5
-
-
-def test_a_hundred_pairs_agree_with_the_normal_limit():
-    rng = np.random.default_rng(1)
-    a, b = rng.normal(0.15, size=100), rng.normal(size=100)
-    got = significance.paired_wilcoxon(a, b)
-    approximate = stats.wilcoxon(a, b, method="asymptotic", correction=True).pvalue
-    assert got.p_value == pytest.approx(approximate, rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,6 @@ LABELS = np.arange(30) % K
 L = pgeom.losses
 
 
-def user_entropy(p):
-    return jnp.sum(p * jnp.log(p))
-
-
 def generator_loss(F):
     return pgeom.on_logits(pgeom.bregman_score(F))
 
@@ -53,38 +49,16 @@ def annealed(beta0, step, **constants):
 
 EQUALITIES = {  # a loss, what it must equal, and how closely
     "cross-entropy is optax's": (L.cross_entropy, optax_cross_entropy, 1e-6),
-    "Shannon's score": (generator_loss(pgeom.generators.shannon), optax_cross_entropy, 1e-6),
-    "a user's entropy": (generator_loss(user_entropy), optax_cross_entropy, 1e-5),
-    "Tsallis near one": (generator_loss(pgeom.generators.tsallis(1.0)), optax_cross_entropy, 1e-5),
-    "the squared norm's score": (
-        generator_loss(pgeom.generators.squared_norm),
-        squared_error,
-        2e-6,
-    ),
-    "a user's squared norm": (generator_loss(lambda p: jnp.sum(p**2)), squared_error, 2e-6),
     "Tsallis at two": (generator_loss(pgeom.generators.tsallis(2.0)), squared_error, 5e-6),
-    "brier": (L.brier, squared_error, 2e-6),
-    "CAPM at 2I": (pgeom.capm(2 * jnp.eye(K)), squared_error, 2e-6),
     "CAPM sees only the tangent space": (
         pgeom.capm(2 * jnp.eye(K) + jnp.ones((K, K))),
         squared_error,
         1e-5,
     ),
-    "HPG without height": (
-        pgeom.hpg(**(ridges() | {"lam": 2.0, "a": 0.0})),
-        squared_error,
-        2e-6,
-    ),
     "APMS at zero": (annealed(0.0, 3), pgeom.hpg(**ridges()), 1e-6),
     "APMS after its horizon": (annealed(0.7, 10), pgeom.hpg(**ridges()), 1e-6),
     "focal at zero": (with_constants(L.focal, gamma=0.0), optax_cross_entropy, 1e-6),
-    "GCE near zero": (
-        with_constants(L.generalized_cross_entropy, q=1e-7),
-        optax_cross_entropy,
-        1e-5,
-    ),
     "GCE at one": (with_constants(L.generalized_cross_entropy, q=1.0), complement, 1e-5),
-    "MAE of APL": (with_constants(L.mean_absolute_error, scale=1.0), complement, 1e-5),
     "bi-tempered at one": (
         with_constants(L.bi_tempered, t1=1.0, t2=1.0),
         optax_cross_entropy,
@@ -95,20 +69,9 @@ EQUALITIES = {  # a loss, what it must equal, and how closely
         optax_cross_entropy,
         5e-3,
     ),
-    "Poly-1 at zero": (with_constants(L.poly1, epsilon=0.0), optax_cross_entropy, 1e-6),
-    "Poly-1 at the lowest": (
-        with_constants(L.poly1, epsilon=-1.0),
-        lambda z, y: optax_cross_entropy(z, y) - complement(z, y),
-        1e-5,
-    ),
     "smoothing by everything": (
         with_constants(L.label_smoothing, epsilon=1.0),
         lambda z, y: -jnp.mean(jax.nn.log_softmax(z), axis=-1),
-        1e-6,
-    ),
-    "smoothing by nothing": (
-        with_constants(L.label_smoothing, epsilon=0.0),
-        optax_cross_entropy,
         1e-6,
     ),
     "SCE without its reverse": (
@@ -121,28 +84,13 @@ EQUALITIES = {  # a loss, what it must equal, and how closely
         complement,
         1e-5,
     ),
-    "class balance of equal classes": (
-        with_constants(L.class_balanced_cross_entropy, class_counts=np.full(K, 7)),
-        optax_cross_entropy,
-        1e-6,
-    ),
     "class balance without memory": (
         with_constants(L.class_balanced_cross_entropy, class_counts=np.arange(1, 7), beta=0.0),
         optax_cross_entropy,
         1e-6,
     ),
-    "balanced softmax is logit adjustment": (
-        with_constants(L.balanced_softmax, class_counts=np.arange(1, 7)),
-        with_constants(L.logit_adjustment, class_counts=np.arange(1, 7), tau=1.0),
-        1e-5,
-    ),
     "logit adjustment by nothing": (
         with_constants(L.logit_adjustment, class_counts=np.arange(1, 7), tau=0.0),
-        optax_cross_entropy,
-        1e-6,
-    ),
-    "LDAM without margin": (
-        with_constants(L.ldam, class_counts=np.arange(1, 7), max_margin=0.0, scale=1.0),
         optax_cross_entropy,
         1e-6,
     ),
@@ -179,14 +127,6 @@ def test_a_temperature_divides_the_logits(temperature):
         warm = pgeom.on_logits(pgeom.bregman_score(F), temperature=temperature)
         warm, plain = jax.jit(lambda z, y, w=warm, p=plain: (w(z, y), p(z / temperature, y)))(z, y)
         np.testing.assert_allclose(warm, plain, rtol=1e-5)
-
-
-def test_a_users_own_score_is_a_loss():
-    absolute = pgeom.on_logits(
-        lambda p, labels: 1 - jnp.take_along_axis(p, labels[..., None], -1)[..., 0]
-    )
-    actual = jax.jit(absolute)(jnp.asarray(LOGITS), jnp.asarray(LABELS))
-    np.testing.assert_allclose(actual, complement(LOGITS, LABELS), rtol=1e-5, atol=1e-6)
 
 
 def test_apms_of_the_catalogue_is_its_hpg_at_zero():

@@ -49,20 +49,15 @@ def logsumexp_curvature(K):
 MATCHED = {
     "cubic": (cubic, lambda K: 6 / K),
     "-Σ√p": (lambda p: -jnp.sum(jnp.sqrt(p)), lambda K: K**1.5 / 4),
-    "Rényi ½": (lambda p: -2 * jnp.log(jnp.sum(jnp.sqrt(p))), lambda K: K / 2),
     "Shannon": (lambda p: jnp.sum(jax.scipy.special.xlogy(p, p)), lambda K: K),
     "Brier with a penalty": (lambda p: jnp.sum(p**2) + (1 - 1 / p.size) * jnp.max(p), lambda K: 2),
     "logsumexp": (lambda p: jax.nn.logsumexp(5 * p), logsumexp_curvature),
-    "steep logsumexp": (lambda p: jax.nn.logsumexp(50 * p), lambda K: 250 / K),  # a tenth
-    "quartic": (lambda p: jnp.sum(p**4), lambda K: 12 / K**2),
-    "of a few classes": (lambda p: p @ p + 8 * p[0] ** 2, lambda K: 2 + 16 / K),
     "steep along 1": (lambda p: jnp.sum(p**2) + 1e6 * jnp.sum(p) ** 2, lambda K: 2),
-    "closed form": (pgeom.generators.tsallis(0.5), lambda K: K**1.5 / 2),
     "sum": (3 * pgeom.generators.squared_norm + cubic, lambda K: 6 + 6 / K),
 }
 
 
-@pytest.mark.parametrize("K", [2, 10])
+@pytest.mark.parametrize("K", [2, 5])
 @pytest.mark.parametrize("case", MATCHED)
 def test_a_generator_is_matched_by_its_curvature_where_training_begins_or_ends(case, K):
     F, curvature = MATCHED[case]
@@ -73,7 +68,7 @@ def test_a_generator_is_matched_by_its_curvature_where_training_begins_or_ends(c
     np.testing.assert_allclose(again(point), factor * F(point), rtol=1e-5)
 
 
-@pytest.mark.parametrize("case", ["-Σ√p", "Rényi ½", "Brier with a penalty", "Shannon"])
+@pytest.mark.parametrize("case", ["-Σ√p", "Brier with a penalty"])
 def test_a_matched_loss_begins_with_the_gradient_of_brier(case):
     """Where probabilities are uniform; those of a mean over the simplex were 1e-5 of it."""
 
@@ -95,9 +90,7 @@ def test_without_matching_a_generator_is_left_as_it_is():
 UNMATCHED = {
     "max p": jnp.max,
     "|p - 1/K|": lambda p: jnp.sum(jnp.abs(p - 1 / p.size)),
-    "flat there": lambda p: jnp.sum((p - 1 / p.size) ** 4),
     "a root there": lambda p: jnp.sqrt(jnp.sum((p - 1 / p.size) ** 2)),
-    "infinite there": lambda p: jnp.sum(jnp.abs(p - 1 / p.size) ** 1.5),
 }
 
 
@@ -108,11 +101,6 @@ def test_what_no_factor_matches_is_refused_in_one_line(case):
     said = str(error.value)
     assert said.startswith("my.py:F must have a positive, finite curvature at uniform prob")
     assert said.endswith("(K=10); match=False leaves it as it is") and "\n" not in said
-
-
-def test_the_squared_norm_is_the_brier_score():
-    mine = generator_loss(lambda p: jnp.sum(p**2), "mine")
-    np.testing.assert_allclose(values(mine), values(LOSSES["brier"]), rtol=1e-5)
 
 
 def test_a_generator_can_be_built_inside_a_trace():
@@ -126,24 +114,12 @@ def test_a_loss_is_taken_as_it_is():
     np.testing.assert_allclose(values(mine), values(LOSSES["ce"]), rtol=1e-5)
 
 
-class Power:
-    def __init__(self, p):
-        self.exponent = p
-
-    def __call__(self, p):
-        return jnp.sum(p**self.exponent)
-
-
 NO_GENERATORS = {
     "concave": (lambda p: -jnp.sum(p**2), "F is not convex, so its score is not proper"),
-    "a vector": (lambda p: p, "F must return a scalar for p[3], got shape (3,)"),
-    "integer": (lambda p: 3, "must return a real scalar"),
-    "a class": (Power, "F must return a real scalar for p[3], got Power"),
     "a factory": (
         lambda p: lambda q: jnp.sum(q**2),
         "for p[3], got function",
     ),
-    "two arguments": (lambda p, q: jnp.sum(p), "raised TypeError"),
     "not for JAX": (lambda p: float(p[0]), "raised"),
     "not finite": (lambda p: jnp.sum(p * jnp.log(p)), "must be finite at the vertices"),
 }
@@ -156,11 +132,6 @@ def test_no_generator_is_refused(case):
         require_convex(F, 3, "my.py:F")
     assert str(error.value).startswith("my.py:F") and says in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_the_witness_refutes_convexity():
-    with pytest.raises(ValueError, match=r"D\(η,p\) = -\d.* at η = \[.*\], p = \[.*\]"):
-        require_convex(NO_GENERATORS["concave"][0], 3, "F")
 
 
 def test_only_convexity_is_looked_at_before_training(monkeypatch):
@@ -187,20 +158,14 @@ def test_a_generator_that_was_diagnosed_is_not_looked_at_again(monkeypatch):
 
 NO_LOSSES = {
     "a mean": (lambda z, y: jnp.mean(z), "one number per example, shape [4], got float32"),
-    "labels": (lambda z, y: y, "raised TypeError"),
-    "a table": (lambda z, y: z, "shape [4], got float32 of shape [4, 3]"),
-    "one argument": (lambda z: z[:, 0], "raised TypeError"),
     "not finite": (lambda z, y: jnp.log(-jnp.ones(len(y))) + z[:, 0], "must be finite"),
     "no gradient": (lambda z, y: jnp.sqrt(jnp.sum(0.0 * z, axis=-1)), "finite gradient"),
-    "infinite once": (lambda z, y: jnp.where(y == 0, jnp.inf, z[:, 0]), "must be finite"),
     "one sign wrong": (
         lambda z, y: jnp.where(y == 2, -1, 1) * cross_entropy(z, y),
         "for label 2, from",
     ),
     "no labels": (lambda z, y: jnp.sum(z, axis=-1) ** 2, "is the same whether the label's"),
-    "a constant": (lambda z, y: jnp.zeros(len(y)), "is the same whether the label's"),
     "steps": (lambda z, y: jnp.where(jnp.argmax(z, -1) == y, 0.0, 1.0), "a gradient of zero"),
-    "no gradient once": (lambda z, y: jnp.sqrt(jnp.where(y == 0, 0.0 * z[:, 0], 4.0)), "gradient"),
 }
 
 
@@ -220,7 +185,7 @@ def probability(logits, labels):
 LOSSES_OF_ALL_KINDS = [cross_entropy, margin, others, probability]
 
 
-@pytest.mark.parametrize("K", [2, 3, 30])
+@pytest.mark.parametrize("K", [2, 30])
 @pytest.mark.parametrize("loss", LOSSES_OF_ALL_KINDS)
 def test_a_negated_loss_is_refused(loss, K):
     def negated(logits, labels):
@@ -233,12 +198,6 @@ def test_a_negated_loss_is_refused(loss, K):
         require_loss(negated, K, "mine")
     with pytest.raises(ValueError, match=r"^negated grows as the label"):
         make_loss(negated, K)
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_no_loss_of_the_catalogue_would_be(name):
-    loss = LOSSES[name].build(STATS)
-    require_loss(loss, 3, name)
 
 
 @pytest.mark.parametrize("case", NO_LOSSES)
@@ -256,11 +215,6 @@ def test_a_loss_that_is_flat_for_unlikely_labels_passes():
 
     for K in (2, 3, 30, 300):
         require_loss(truncated, K, "truncated")
-
-
-def test_good_ones_pass():
-    assert require_convex(cubic, 3, "F").strictly_convex
-    require_loss(cross_entropy, 3, "loss")
 
 
 def scaled_entropy(logits, labels, scale=1.0):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pgeom.models.architectures import ARCHITECTURES
-from pgeom.models.model import Model
 
 N, IMAGE, D, K = 7, (8, 8), 64, 10
 
@@ -20,10 +19,6 @@ def model(request):
 def some_examples(model):
     rng = np.random.default_rng(0)
     return model.initial(rng), rng.uniform(size=(N, D)).astype(np.float32)
-
-
-def test_it_is_a_model(model):
-    assert isinstance(model, Model)
 
 
 def test_parameters_are_one_vector_drawn_by_the_host(model):
@@ -73,8 +68,3 @@ def test_it_says_what_it_is_made_for(model):
 def test_equal_models_are_one_key_of_a_cache(name):
     make = ARCHITECTURES[name]
     assert len({make(IMAGE, K), make(IMAGE, K), make((9, 9), K), make(IMAGE, 3)}) == 3
-
-
-@pytest.mark.parametrize("name", ["mlp", "linear"])
-def test_a_table_is_as_good_as_an_image_where_neighbours_do_not_matter(name):
-    assert ARCHITECTURES[name](IMAGE, K) == ARCHITECTURES[name]((D,), K)

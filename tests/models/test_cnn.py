@@ -1,13 +1,11 @@
 """The convolutional network against XLA's own convolution."""
 
-from itertools import product
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pgeom.models.cnn import CNN, neighbourhoods, on_windows, windows
+from pgeom.models.cnn import CNN
 
 K = 3
 IMAGES = [(28, 28), (8, 8), (7, 5), (9, 6, 3), (1, 1), (40,), (11,)]
@@ -78,37 +76,6 @@ def test_gradients_are_those_of_xlas_convolution(image):
     assert np.mean(np.abs(expected) > 1e-3) > 0.3  # so that it says something
 
 
-def numbered(*shape):
-    """An image of one channel whose pixels count from one, for two examples."""
-    image = 1 + jnp.arange(float(np.prod(shape))).reshape(1, *shape, 1)
-    return jnp.concatenate([image, -image], axis=-1)
-
-
-def test_windows_begin_one_pixel_before_their_block():
-    rows = windows(numbered(8, 8)).reshape(5, 5, 2, 2, 2)
-    np.testing.assert_array_equal(rows[:, :, 0, 0, 0][:2], [[0] * 5, [0, 1, 2, 3, 4]])
-    np.testing.assert_array_equal(rows[:, :, 1, 1, 1][0], [-28, -29, -30, -31, -32])
-
-
-def test_a_kernel_that_takes_one_pixel_takes_it_at_every_place_of_a_window():
-    right = jnp.zeros((9, 1, 1)).at[5].set(1.0)  # row 1, column 2: the pixel to the right
-    phases = jnp.einsum("mp,mhwn->phwn", on_windows(right, 2), windows(numbered(8, 8)))
-    expected = jnp.pad(numbered(8, 8), ((0, 0), (0, 0), (0, 1), (0, 0)))[0, ::2, 1::2]
-    for number, (row, column) in enumerate(product((0, 1), repeat=2)):
-        np.testing.assert_array_equal(phases[number], expected[row::2, column::2])
-    assert not np.array_equal(phases[0], phases[1])
-
-
-def test_neighbourhoods_of_phases_are_the_pixels_around_every_second_one():
-    image = numbered(6, 4)[0]
-    apart = [image[row::2, column::2] for row, column in product((0, 1), repeat=2)]
-    found = neighbourhoods(jnp.stack(apart)).reshape(3, 3, 3, 2, 2)
-    bordered = jnp.pad(image, ((1, 1), (1, 1), (0, 0)))
-    for row, column in product(range(3), repeat=2):
-        expected = bordered[row : row + 6 : 2, column : column + 4 : 2]
-        np.testing.assert_array_equal(found[row, column], expected)
-
-
 def test_initial_weights_and_biases_are_uniform_within_fan_in():
     model = CNN((28, 28), 10)
     assert [kernel.shape for kernel, _ in parts(model, np.zeros(model.size))] == [
@@ -121,12 +88,6 @@ def test_initial_weights_and_biases_are_uniform_within_fan_in():
         bound = 1 / np.sqrt(kernel.shape[0])
         for values in (kernel, bias):
             assert 0.8 * bound < np.abs(values).max() <= bound
-
-
-def test_activations_are_inputs_columns_channels_and_units():
-    blocks = 7 * 7 * (25 + 4 * 12 + 9 * 12 + 24)
-    assert CNN((28, 28), 10).activations == 784 + blocks + 96
-    assert CNN((41,), 2).activations == 41 + 11 * (5 + 2 * 12 + 3 * 12 + 24) + 96
 
 
 @pytest.mark.parametrize("image", [(), (2, 3, 4, 5), (0, 4)])

@@ -56,13 +56,6 @@ def test_logits_are_the_modules():
     np.testing.assert_allclose(model.logits(w, x), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_initial_parameters_belong_to_the_hosts_stream():
-    model = make(modules.Net)
-    first, again, other = (model.initial(np.random.default_rng(seed)) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
 def test_a_batch_has_the_key_of_its_first_example():
     model = make(modules.Net)
     w, x = examples(model)
@@ -84,28 +77,15 @@ def test_equal_modules_are_one_key_of_a_cache():
     assert len(same | {make(modules.Net(K, 0.1)), make(modules.Net, (D + 1,))}) == 3
 
 
-def test_a_class_is_told_the_classes_by_either_name_and_nothing_else():
-    assert make(modules.Net, classes=4).module.classes == 4
-    assert make(modules.Convolution, (8, 8), 4).module.num_classes == 4
-    assert make(modules.instance).module is modules.instance
-    assert make(modules.HalfPrecision).module == modules.HalfPrecision()
-
-
 BAD = [
     (modules.FewerLogits, r"must return logits \[3, 3\] for 3 examples, got \(3, 2\)"),
-    (modules.OnlyWrongInTraining, "must return logits"),
-    (modules.TwoResults, r"raised .* must return logits \[n, 3\]"),
     (modules.Normalised, "batch statistics are not supported: use LayerNorm"),
-    (modules.Counting, "must keep nothing but parameters, got the collection 'counts'"),
-    (modules.Empty, "must have parameters of float32, got none"),
     (modules.HalfParameters, "must have parameters of float32, got float16"),
-    (modules.unhashable, "unhashable attributes"),
     (
         modules.Raising,
         r"Raising raised RuntimeError: no luck; it is called as module",
     ),
     (modules.WithoutTrain, "WithoutTrain raised TypeError"),
-    (modules.NeedsMore, "NeedsMore raised TypeError.*width"),
 ]
 
 

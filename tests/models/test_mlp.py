@@ -50,10 +50,6 @@ def test_width_follows_the_inputs_unless_it_is_given():
     assert [MLP(d, 2, hidden=40).width for d in (18, 64)] == [40, 40]
 
 
-def test_activations_are_the_inputs_and_the_hidden_units():
-    assert MLP(18, 2).activations == 18 + 2 * 64 and MLP(9, 2, hidden=4).activations == 17
-
-
 def test_initial_weights_and_biases_are_uniform_within_fan_in():
     model = MLP(64, 10)
     for kernel, bias in parts(model, model.initial(np.random.default_rng(0))):
@@ -73,21 +69,3 @@ def test_dropout_keeps_its_share_and_the_mean(dropout):
         assert abs(kept_scale(dropout) * np.mean(mask) - 1) < 0.02
     assert abs(1 / kept_scale(dropout) - (1 - dropout)) < 1e-4
     assert not np.array_equal(first, second)
-
-
-def test_masks_belong_to_their_key():
-    model = MLP(6, 3)
-    first, again, other = (model.masks(jax.random.key(seed), 20)[0] for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
-def test_without_dropout_nothing_is_masked():
-    model = MLP(6, 3, dropout=0.0)
-    assert all(np.all(mask) for mask in model.masks(jax.random.key(0), 20))
-    assert kept_scale(model.dropout) == 1
-
-
-def test_equal_models_are_one_key_of_a_cache():
-    assert MLP(6, 3) == MLP(6, 3, None, 0.1) and hash(MLP(6, 3)) == hash(MLP(6, 3))
-    assert len({MLP(6, 3), MLP(6, 4), MLP(7, 3), MLP(6, 3, 32), MLP(6, 3, dropout=0.2)}) == 5

@@ -7,11 +7,9 @@ import pytest
 
 from pgeom.losses import catalogue
 from pgeom.models.cnn import CNN
-from pgeom.models.flax_module import FlaxModel
 from pgeom.models.model import MLP
 from pgeom.training import program
 from pgeom.training.program import batch_gradient
-from tests.models.modules import Net
 from tests.training.conftest import FEATURES, LOSSES, MODEL, make_cell
 
 IMAGES = CNN((28, 28), 10)
@@ -33,27 +31,6 @@ def test_a_batch_stays_whole_where_no_part_of_it_would_do():
     assert program.part_rows(MLP(784, 10, hidden=4096), 512) == 512  # its gradients are large
     huge = CNN((2000, 2000), 2)
     assert program.part_rows(huge, 64) == 64  # one image is more than fits
-
-
-def test_a_module_of_a_user_sees_whole_batches():
-    model = FlaxModel(Net(3), (2**20,), 3)
-    assert program.CACHED // model.activations < 8
-    assert program.part_rows(model, 8) == 8
-
-
-def test_parts_are_the_rows_of_a_batch_in_order():
-    batch = program.Batch(
-        rows=jnp.arange(12),
-        y=jnp.arange(12) % 3,
-        masks=(jnp.arange(24).reshape(12, 2),),
-        weights=jnp.ones(12),
-        size=jnp.asarray(7),
-    )
-    parts = program.cut(batch, 4)
-    assert parts.size.tolist() == [4, 3, 0]
-    np.testing.assert_array_equal(parts.rows, np.arange(12).reshape(3, 4))
-    np.testing.assert_array_equal(parts.masks[0][1], np.arange(8, 16).reshape(4, 2))
-    assert parts.weights.shape == (3, 4)
 
 
 @pytest.mark.parametrize("cheap", [0.0, 1.0], ids=["without padding", "with padding"])

@@ -12,18 +12,13 @@ nan = float("nan")
 FALLING = list(np.linspace(1, 0.1, 45))
 CURVES = {
     "falls to the end": FALLING,
-    "best at once": [0.1] + [0.5] * 44,
-    "best at three": [0.9, 0.5, 0.2] + [0.4] * 42,
     "best at four is one too late for twelve": [0.9, 0.5, 0.4, 0.2] + [0.4] * 41,
     "best at five": [0.9, 0.5, 0.4, 0.3, 0.2] + [0.4] * 40,
     "ties do not count": [0.5] * 45,
     "a late minimum is never seen": [0.5] * 20 + [0.1] * 25,
-    "a late minimum just in time": [0.5] + [0.6] * 10 + [0.4] + [0.6] * 33,
     "steps down every seventh": [1 / (1 + epoch // 7) for epoch in range(45)],
     "nan from the start": [nan] * 45,
-    "nan, then numbers": [nan] * 3 + FALLING[3:],
     "numbers, then nan": FALLING[:5] + [nan] * 40,
-    "infinite, then numbers": [float("inf")] * 2 + FALLING[2:],
 }
 
 

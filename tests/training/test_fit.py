@@ -71,22 +71,6 @@ def test_the_best_epoch_is_by_the_weighted_nll_of_validation():
     np.testing.assert_allclose(one.parameters[0], best, rtol=2e-4, atol=2e-5)
 
 
-def test_what_fills_up_a_batch_has_no_effect(monkeypatch):
-    data = examples()
-    (before,) = fit(MODEL, LOSS, data, examples(9, seed=1), SETTINGS, [0])
-    plain = fitting.fill
-
-    def other(data, size):
-        filled = plain(data, size)
-        filled.features[len(data.labels) :] = 1e3
-        return filled
-
-    monkeypatch.setattr(fitting, "fill", other)
-    (after,) = fit(MODEL, LOSS, data, examples(9, seed=1), SETTINGS, [0])
-    np.testing.assert_array_equal(before.parameters, after.parameters)
-    np.testing.assert_array_equal(before.validation_loss, after.validation_loss)
-
-
 def first_cell(data, monkeypatch):
     """The features and the cell that the programs would be compiled for."""
 
@@ -134,14 +118,6 @@ def test_equal_examples_are_merged_and_others_are_not():
         for row in [tuple(row)]
     }
     assert found == {(1.0, 0.0, 0, 5.0), (2.0, 0.0, 0, 2.0), (1.0, 0.0, 1, 8.0)}
-
-
-def test_features_that_differ_in_the_last_digit_are_not_equal():
-    x = np.array([[0.0], [-0.0], [1e-30], [1.0], [1 + 2**-23]], np.float32)
-    merged = merge_equal(Examples(x, np.zeros(5, int), np.ones(5)))
-    pairs = sorted(zip(merged.features[:, 0].tolist(), merged.weights.tolist(), strict=True))
-    assert [weight for _, weight in pairs] == [2.0, 1.0, 1.0, 1.0]  # two zeros are one
-    assert [feature for feature, _ in pairs] == [0.0, *map(float, x[2:, 0])]
 
 
 def test_sizes_grow_by_a_quarter_at_most():

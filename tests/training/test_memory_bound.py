@@ -7,7 +7,7 @@ import numpy as np
 
 from pgeom.models.cnn import CNN
 from pgeom.training.trainer import memory_bounds, place
-from tests.training.conftest import FEATURES, MODEL, make_cell, make_programs, make_settings
+from tests.training.conftest import MODEL, make_cell, make_programs, make_settings
 
 
 def bound(settings):
@@ -42,11 +42,3 @@ def test_of_a_batch_that_is_trained_in_parts_one_part_counts():
     bounds = [bound(replace(settings, batch_size=batch)) for batch in (64, 256, 512)]
     assert len(set(bounds)) == 1
     assert bounds[0] < bound(replace(settings, batch_size=256, batched=True))
-
-
-def test_the_memory_of_the_features_is_theirs_whatever_cells_a_device_has():
-    for cells in (1, 5):
-        settings = make_settings(devices=2, cells_per_device=cells)
-        other = replace(settings, features=jax.ShapeDtypeStruct((9999, 6), np.float32))
-        assert memory_bounds(settings)[0] == FEATURES.nbytes < memory_bounds(other)[0]
-        assert bound(other) == bound(settings)

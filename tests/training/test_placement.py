@@ -3,19 +3,9 @@
 import chex
 import jax
 import numpy as np
-import pytest
 
 from pgeom.training import trainer
 from tests.training.conftest import FEATURES, make_cell, make_programs
-
-
-@pytest.mark.parametrize(("devices", "cells"), [(1, 1), (2, 1), (2, 3)])
-def test_so_many_cells_are_on_each_device(devices, cells):
-    programs = make_programs(("ce",), devices=devices, cells_per_device=cells)
-    assert programs.settings.cells == devices * cells
-    arrays, _, _ = trainer.place([make_cell(0, wanted=[True])], programs)
-    assert len(arrays.rows.addressable_shards) == devices
-    assert {shard.data.shape[0] for shard in arrays.rows.addressable_shards} == {cells}
 
 
 def test_cells_are_filled_up_with_stopped_copies_of_the_last():
@@ -38,14 +28,3 @@ def test_what_is_placed_has_the_shapes_that_are_compiled_for(programs):
     arrays, runs, orders = trainer.place([make_cell(0)], programs)
     compiled = trainer.argument_shapes(programs.settings, programs.sharding)
     chex.assert_trees_all_equal_shapes_and_dtypes((features, arrays, orders(1), runs), compiled)
-
-
-def test_what_is_fetched_is_a_host_array(programs):
-    arrays, _, _ = trainer.place([make_cell(0)], programs)
-    fetched = trainer.fetch(arrays.inputs)
-    assert isinstance(fetched, np.ndarray) and fetched.shape == (2, 20)
-
-
-def test_the_features_are_whole_on_each_device():
-    shared = trainer.share_features(FEATURES, trainer.shard_cells(2))
-    assert [shard.data.shape for shard in shared.addressable_shards] == [FEATURES.shape] * 2

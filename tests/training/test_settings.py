@@ -21,11 +21,6 @@ def test_the_protocols_constants():
     assert (adamw.b1, adamw.b2, adamw.eps) == (0.9, 0.999, 1e-8)
 
 
-def test_settings_are_values():
-    assert hash(Training()) == hash(PROTOCOL) and Training(epochs=3) != PROTOCOL
-    assert Optimiser() == PROTOCOL.optimiser != Optimiser(clip=1.0)
-
-
 def test_a_step_is_optaxs():
     rate, constants = 0.03, {"b1": 0.8, "b2": 0.9, "eps": 1e-3, "weight_decay": 0.2}
     ours = Optimiser(clip=2.0, **constants).transformation()
@@ -58,10 +53,3 @@ def test_a_given_size_is_kept_and_the_other_fits_it():
     assert (small.batch_size, large.batch_size) == (50, 500)
     assert (small.epochs, large.epochs) == (167, 1000)
     assert (small.stopping.patience, large.stopping.patience) == (10, 84)
-
-
-def test_all_else_is_that_of_the_base():
-    base = replace(PROTOCOL, learning_rate=0.1, stop_on="accuracy")
-    assert fit_to_size(594, base) == replace(
-        fit_to_size(594), learning_rate=0.1, stop_on="accuracy"
-    )

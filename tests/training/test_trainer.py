@@ -84,15 +84,6 @@ def test_batches_that_divide_the_examples_or_hold_them_all(batch):
     np.testing.assert_allclose(one.validation_loss[0], curve, rtol=2e-5)
 
 
-def test_padding_that_is_trained_on_changes_nothing(monkeypatch):
-    monkeypatch.setattr(program, "CHEAP_PADDING", 1.0)
-    assert program.last_rows(40, 24) == 24
-    cell = make_cell(3, wanted=[True])
-    curve, _ = reference_run(cell, "ce", 2, 24)
-    one = trained(make_programs(("ce",), devices=1, batch=24), [cell], epochs=2)[0]
-    np.testing.assert_allclose(one.validation_loss[0], curve, rtol=2e-5)
-
-
 @pytest.mark.parametrize("batch", [16, 24])
 def test_batches_in_parts_give_the_same_run(batch, monkeypatch):
     monkeypatch.setattr(program, "part_rows", lambda model, rows: rows // 4)
@@ -112,19 +103,6 @@ def test_cells_together_equal_cells_in_turn(programs):
         np.testing.assert_allclose(one.logits, alone.logits, rtol=1e-3, atol=1e-3)
 
 
-def test_all_losses_of_a_cell_share_weights_batches_and_masks():
-    # the same loss twice: anything not shared would set the two runs apart
-    one = trained(make_programs(("ce", "ce")), [make_cell(0, wanted=[True] * 2)])[0]
-    np.testing.assert_array_equal(one.parameters[0], one.parameters[1])
-
-
-def test_cells_differ(programs):
-    first, second = trained(programs, [make_cell(0), make_cell(1)])
-    assert not np.allclose(first.parameters, second.parameters)
-    assert not np.array_equal(make_cell(0).order(1), make_cell(1).order(1))
-    assert not np.array_equal(make_cell(0).order(1), make_cell(0).order(2))
-
-
 def test_a_run_does_not_depend_on_its_company(programs):
     among_many = trained(programs, [make_cell(seed) for seed in range(3)])[2]
     alone = trained(make_programs(("apms",), devices=1), [make_cell(2, wanted=[True])])[0]
@@ -133,11 +111,6 @@ def test_a_run_does_not_depend_on_its_company(programs):
         alone.validation_loss[0], among_many.validation_loss[place], atol=1e-5
     )
     np.testing.assert_allclose(alone.logits[0], among_many.logits[place], atol=1e-4)
-
-
-def test_twice_the_same(programs):
-    cells = [make_cell(0), make_cell(1)]
-    chex.assert_trees_all_equal(trained(programs, cells), trained(programs, cells))
 
 
 def test_annealing_reaches_apms_alone(programs):
@@ -163,14 +136,6 @@ def test_a_stopped_run_is_frozen_and_the_group_ends_early(programs):
     assert flags[-1].shape == (2, 3) and np.all(flags[-1]) and not np.all(flags[-2])
 
 
-def test_every_epoch_is_reported_also_where_none_has_stopped(programs):
-    seen = []
-    train_group(
-        programs, [make_cell(0)], 3, lambda epoch, stopped: seen.append((epoch, stopped.shape))
-    )
-    assert seen == [(1, (1, 3)), (2, (1, 3)), (3, (1, 3))]
-
-
 def test_divergence_is_reported_and_poisons_nobody():
     def broken(stats, progress):
         healthy = progress * EPOCHS * 3 < 3.5  # the first four steps
@@ -186,10 +151,3 @@ def test_divergence_is_reported_and_poisons_nobody():
     chex.assert_tree_all_finite((healthy.logits, healthy.parameters))
     alone = trained(programs, [cell])[0]
     np.testing.assert_array_equal(alone.parameters[0], healthy.parameters[0])
-
-
-def test_every_epoch_is_announced_with_the_runs_that_have_stopped(programs):
-    calls, stops_at_three = [], early_stopping.Rule(minimum=3, patience=0)
-    train_group(programs, [make_cell(0, rule=stops_at_three)], 3, lambda *said: calls.append(said))
-    assert [epoch for epoch, _ in calls] == [1, 2, 3]
-    assert [stopped.tolist() for _, stopped in calls] == [[[False] * 3]] * 2 + [[[True] * 3]]

@@ -15,7 +15,6 @@ from tests.training.conftest import (
     inputs_of,
     make_cell,
     make_programs,
-    train_group,
     trained,
 )
 
@@ -48,22 +47,6 @@ def test_a_run_that_is_not_wanted_stays_where_it_began(programs):
     chex.assert_tree_all_finite(one.validation_loss[SOME])
     expected = MODEL.logits(cell.initial, inputs_of(cell.arrays, cell.arrays.inputs))
     np.testing.assert_allclose(one.logits[1], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_it_is_reported_as_stopped_from_the_first_epoch(programs):
-    seen = []
-    train_group(
-        programs, [make_cell(0, wanted=SOME)], 2, lambda epoch, stopped: seen.append(stopped)
-    )
-    assert [stopped.tolist() for stopped in seen] == [[[False, True, False]]] * 2
-
-
-def test_a_group_that_wants_nothing_ends_at_once(programs):
-    seen = []
-    train_group(
-        programs, [make_cell(0, wanted=NONE)], 30, lambda epoch, stopped: seen.append(epoch)
-    )
-    assert seen == [1]
 
 
 def test_a_run_that_is_not_wanted_takes_no_step():

@@ -140,7 +140,9 @@ def test_a_file_called_like_a_built_in_dataset_is_read_by_its_path(tmp_path, mon
     assert sources.load("digits").digest != sources.load("digits.npz").digest
 
 
-TABLE = pd.DataFrame({"age; in years": [31.5, 42.25], "city": ["Rome, Italy", "Lima; Peru"]})
+TABLE = pd.DataFrame(
+    {"age": [31.5, 42.25], "city": ["Rome, Italy", "Lima; Peru"], "n": [1, 2], "job": ["a", "b"]}
+)
 
 
 @pytest.mark.parametrize(

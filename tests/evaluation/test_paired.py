@@ -8,7 +8,7 @@ from statsmodels.stats.weightstats import ttost_paired
 from pgeom.evaluation import significance
 from pgeom.evaluation.significance import holm, paired_wilcoxon
 
-SEEDS, SIMULATIONS = 100, 400
+SEEDS, SIMULATIONS = 100, 1_000
 
 
 def draw(seed=0, losses=3, n=20, sd=0.02):

@@ -26,10 +26,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from experiments.engine.cells import PreparedCell, prepare
+from experiments.engine.cells import PreparedCell, make_records, prepare
 from experiments.engine.devices import describe_device
 from experiments.engine.identity import describe, identify
-from experiments.engine.scoring import make_records
 from experiments.engine.store import Store
 from experiments.engine.study import Cell, Study
 from experiments.shell.errors import UsageError

@@ -9,13 +9,12 @@ import pytest
 from rich.console import Console
 
 import pgeom
-from experiments.engine.cells import prepare
+from experiments.engine.cells import Predictions, fit_link_temperature, link_nll, prepare, score
 from experiments.engine.identity import identify
 from experiments.engine.measures import Measure
 from experiments.engine.options import Options, make_study
 from experiments.engine.replaying import describe_parts, rebuild_study
 from experiments.engine.results import read_frame, read_logits
-from experiments.engine.scoring import Predictions, fit_link_temperature, link_nll, score
 from experiments.engine.store import Store
 from experiments.engine.training import train_missing
 from experiments.shell.errors import UsageError

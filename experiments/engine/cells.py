@@ -30,6 +30,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from experiments.engine.identity import identify
+from experiments.engine.measures import TestPart, measure_run
 from experiments.engine.store import LABELS, Record, json_float
 from experiments.engine.study import Cell, Study
 from pgeom.data import splits
@@ -143,6 +144,9 @@ def make_records(
         "realised_validation_noise_rate": round(float(prepared.validation_noise), 6),
     }
     cut = len(split.validation.labels)
+    moments = (moment.astype(np.float32) for moment in split.moments)
+    test = TestPart(split.test.features, split.test.labels, *moments)
+    key = jax.random.key(int(cell_stream("perturbation", study, cell).integers(2**31)))
 
     def predictions(logits: Float[np.ndarray, "m K"]) -> Predictions:
         held_out = (logits[:cut], split.validation.labels, logits[cut:], split.test.labels)
@@ -155,10 +159,8 @@ def make_records(
         best, last = predictions(trained.logits[place]), predictions(trained.last_logits[place])
         scores, logits = score(linked, stats, best, last)
         if study.measure is not None:
-            key = jax.random.key(int(cell_stream("perturbation", study, cell).integers(2**31)))
-            scores |= study.measure.of_run(
-                study.model, linked, trained.parameters[place], split, stats, key
-            )
+            parameters = trained.parameters[place]
+            scores |= measure_run(study.measure, study.model, linked, parameters, test, key, stats)
         curve = [json_float(value) for value in trained.validation_loss[place][:stopped]]
         criterion = {"validation_nll": curve}
         if linked:

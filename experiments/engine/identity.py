@@ -28,7 +28,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jaxtyping import Float32
 
-from experiments.engine.measures import Measure, blank_test
+from experiments.engine.measures import Measure, TestPart, measure_run
 from experiments.engine.study import Cell, Study
 from experiments.shell.errors import UsageError
 from pgeom.data.regimes import KINDS
@@ -254,8 +254,12 @@ def _measure_digest(study: Study, precision: str) -> str:
 
 @cache
 def _measured(measure: Measure, model: Model, precision: str) -> str:
-    arguments = (_zeros(model.size), blank_test(model, EXAMPLES), jax.random.key(0))
-    return digest(fingerprint(partial(measure.one_run(model), stats=None), *arguments), precision)
+    x = _zeros(model.inputs)
+    test = TestPart(_zeros(EXAMPLES, model.inputs), np.zeros(EXAMPLES, np.int32), x, x)
+    compute = partial(measure_run.__wrapped__, measure, model, None)
+    return digest(
+        fingerprint(compute, _zeros(model.size), test, jax.random.key(0), None), precision
+    )
 
 
 def _computed(what: str, function: Callable, *arguments: Any) -> str:

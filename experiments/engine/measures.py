@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
-from pgeom.data.splits import Split
 from pgeom.evaluation import attacks, metrics
 from pgeom.losses.spec import LossSpec
 from pgeom.models.model import Model
@@ -45,42 +43,30 @@ class Measure:
     name: str
     compute: Callable[[Predict, Forecast, TestPart, jax.Array], Mapping[str, Float[Array, ""]]]
 
-    def one_run(
-        self, model: Model, loss: LossSpec | None = None
-    ) -> Callable[..., Mapping[str, Float[Array, ""]]]:
-        """`(parameters, test, key, stats) -> fields`, by softmax if no loss is given."""
-
-        def compute(parameters, test: TestPart, key: jax.Array, stats: ClassStats | None):
-            softmax = loss is None or stats is None
-            forecast = jax.nn.softmax if softmax else loss.forecast(stats)
-            return self.compute(lambda x: model.logits(parameters, x), forecast, test, key)
-
-        return compute
-
-    def of_run(
-        self,
-        model: Model,
-        loss: LossSpec | None,
-        parameters: Float[np.ndarray, " P"],
-        split: Split,
-        stats: ClassStats,
-        key: jax.Array,
-    ) -> Mapping[str, Float[Array, ""]]:
-        """The fields of a run; `loss` is one with a canonical link, or None for softmax."""
-        moments = (moment.astype(np.float32) for moment in split.moments)
-        test = TestPart(split.test.features, split.test.labels, *moments)
-        return _compiled(self, model, loss, parameters, test, key, stats)
-
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _compiled(measure: Measure, model: Model, loss: LossSpec | None, *arguments):
-    return measure.one_run(model, loss)(*arguments)
+def measure_run(
+    measure: Measure,
+    model: Model,
+    loss: LossSpec | None,
+    parameters: Float[AnyArray, " P"],
+    test: TestPart,
+    key: jax.Array,
+    stats: ClassStats | None,
+) -> Mapping[str, Float[Array, ""]]:
+    """What a measure finds of a run.
 
-
-def blank_test(model: Model, n: int) -> TestPart:
-    """n test examples of the model's dimensions, all zeros: to trace a measure with."""
-    vector = np.zeros(model.inputs, np.float32)
-    return TestPart(np.tile(vector, (n, 1)), np.zeros(n, np.int32), vector, vector)
+    Args:
+      measure: of the study.
+      model: of the run.
+      loss: one with a canonical link; None is softmax, which has one program for all losses.
+      parameters: of the epoch that was kept.
+      test: the test examples.
+      key: for what is random, the same for all runs of a cell.
+      stats: of the training part, for a loss that needs them.
+    """
+    forecast = jax.nn.softmax if loss is None else loss.forecast(stats)
+    return measure.compute(lambda x: model.logits(parameters, x), forecast, test, key)
 
 
 NATURAL = {
@@ -125,23 +111,22 @@ def _perturbed(model, pixels, labels, key) -> dict[str, jax.Array]:
     """The test pixels under every perturbation of the protocol."""
     names = (*NATURAL, *ATTACKS)
     keys = dict(zip(names, jax.random.split(key, len(names)), strict=True))
-    perturbed = {}
-    for name in ("gaussian_0.1", "gaussian_0.2"):
-        perturbed[name] = attacks.gaussian(keys[name], pixels, sigma=_level(name))
-    name = "salt_and_pepper_0.1"
-    perturbed[name] = attacks.salt_and_pepper(keys[name], pixels, fraction=_level(name))
-    for name in FGSM:
-        perturbed[name] = attacks.fgsm(model, pixels, labels, epsilon=_level(name))
+    inputs = {
+        "gaussian_0.1": attacks.gaussian(keys["gaussian_0.1"], pixels, sigma=0.1),
+        "gaussian_0.2": attacks.gaussian(keys["gaussian_0.2"], pixels, sigma=0.2),
+        "salt_and_pepper_0.1": attacks.salt_and_pepper(
+            keys["salt_and_pepper_0.1"], pixels, fraction=0.1
+        ),
+    }
+    radii = [float(radius) for radius in RADII]
+    for name, radius in zip(FGSM, radii, strict=True):
+        inputs[name] = attacks.fgsm(model, pixels, labels, epsilon=radius)
     for attack, names in ((attacks.pgd, PGD), (attacks.apgd, APGD)):
 
         def reach(key, epsilon, attack=attack):
             return attack(key, model, pixels, labels, epsilon=epsilon)
 
         # one loop for all radii: each would be a compilation
-        radii, streams = jnp.array([*map(_level, names)]), jnp.stack([keys[name] for name in names])
-        perturbed |= dict(zip(names, jax.vmap(reach)(streams, radii), strict=True))
-    return perturbed
-
-
-def _level(name: str) -> float:
-    return float(name.rpartition("_")[2])
+        reached = jax.vmap(reach)(jnp.stack([keys[name] for name in names]), jnp.array(radii))
+        inputs |= dict(zip(names, reached, strict=True))
+    return inputs

@@ -17,10 +17,9 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from contextvars import ContextVar
 from functools import partial, wraps
 from importlib import metadata
-from typing import IO, Any, NamedTuple, NoReturn, cast
+from typing import IO, Any, NoReturn, cast
 
 import tyro
 from rich.console import Console
@@ -60,12 +59,8 @@ class Tolerant:
 
     def leave_descriptor(self) -> None:
         """Go on writing to where standard output was, which from now on is standard error."""
-        try:
-            descriptor = self._stream.fileno()
-        except io.UnsupportedOperation:  # it is not the system's, but one of Python's
-            return
-        self._stream = os.fdopen(os.dup(descriptor), "w", errors="replace")
-        os.dup2(2, descriptor)
+        self._stream = os.fdopen(os.dup(1), "w", errors="replace")
+        os.dup2(2, 1)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -77,31 +72,22 @@ class Tolerant:
             except OSError as error:
                 self.error = error
                 # what the stream still holds, and Python would write at exit, goes nowhere
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, self._stream.fileno())
-                os.close(nowhere)
+                with open(os.devnull, "w") as nowhere:
+                    os.dup2(nowhere.fileno(), self._stream.fileno())
 
 
-class Running(NamedTuple):
-    """The command that is running, as it was typed, and where its results go."""
-
-    typed: str
-    out: Tolerant
-
-
-_running: ContextVar[Running | None] = ContextVar("running", default=None)
+_out: Tolerant | None = None
+_typed: str | None = None
 
 
 def results() -> Tolerant | None:
     """The stream for tables and JSON, as `print` and rich take it; None is `sys.stdout`."""
-    running = _running.get()
-    return running.out if running else None
+    return _out
 
 
 def as_typed() -> str:
     """The command line that is running, to stand beside what it made."""
-    running = _running.get()
-    return running.typed if running else "a call from Python"
+    return _typed or "a call from Python"
 
 
 def run(
@@ -125,11 +111,18 @@ def run(
       example: arguments that show how the command is used; `--help` opens with them.
       on_interrupt: what Ctrl-C prints.
     """
+    global _out, _typed
     processes.interruption = on_interrupt
-    out, program = Tolerant(sys.stdout), f"python -m {name}"
-    token = _running.set(Running(f"{program} {shlex.join(sys.argv[1:])}".rstrip(), out))
+    program, out = f"python -m {name}", Tolerant(sys.stdout)
+    _out, _typed = out, f"{program} {shlex.join(sys.argv[1:])}".rstrip()
     try:
-        code = _execute(main, program, example, out)
+        with redirect_stdout(cast(IO[str], out)):
+            command = _parse(main, program, example)
+        with redirect_stdout(sys.stderr):
+            code = command() or 0
+        out.flush()
+        if out.error is not None and not isinstance(out.error, BrokenPipeError):
+            raise UsageError(f"cannot write to standard output: {out.error.strerror}")
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         code = BAD_INPUT
@@ -137,19 +130,8 @@ def run(
         print(on_interrupt, file=sys.stderr)
         code = processes.INTERRUPTED
     finally:
-        _running.reset(token)
+        _out = _typed = None
     sys.exit(code)
-
-
-def _execute(main: Callable[..., int | None], program: str, example: str, out: Tolerant) -> int:
-    with redirect_stdout(cast(IO[str], out)):
-        command = _parse(main, program, example)
-    with redirect_stdout(sys.stderr):
-        code = command() or 0
-    out.flush()
-    if out.error is not None and not isinstance(out.error, BrokenPipeError):
-        raise UsageError(f"cannot write to standard output: {out.error.strerror}")
-    return code
 
 
 def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
@@ -174,13 +156,8 @@ def _parse(main: Callable[..., int | None], program: str, example: str) -> Calla
     """
     if "--version" in sys.argv[1:]:
         return partial(print, f"pgeom {metadata.version('pgeom')}", file=results())
-    if "" in sys.argv[1:]:  # a variable that was not set; as a path it would be this folder
-        raise UsageError("an argument must not be empty")
 
-    @wraps(main)
-    def bind(*arguments: Any, **options: Any) -> Callable[[], int | None]:
-        return partial(main, *arguments, **options)
-
+    bind = wraps(main)(partial(partial, main))
     box = io.StringIO()
     try:
         with redirect_stderr(box):
@@ -198,8 +175,7 @@ def _parse(main: Callable[..., int | None], program: str, example: str) -> Calla
 def _describe(main: Callable[..., int | None], program: str, example: str) -> str:
     """What `--help` says before the options: an example, what the command does, exit codes."""
     purpose, _, _ = (inspect.getdoc(main) or "").partition("\nArgs:")
-    paragraphs = (f"Example: {program} {example}", purpose, HELP_END)
-    return "\n\n".join(paragraph.strip() for paragraph in paragraphs)
+    return f"Example: {program} {example}\n\n{purpose.strip()}\n\n{HELP_END}"
 
 
 def _flatten(box: str) -> str:

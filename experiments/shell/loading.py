@@ -35,7 +35,7 @@ def load(spec: str, *, option: str, what: str = "function") -> Callable[..., Any
     source, _, name = spec.rpartition(":")
     if not (source and name.isidentifier()) or ("," in source and not Path(source).is_file()):
         raise UsageError(f"{option}: must be {FORMS}, several separated by spaces, got {spec!r}")
-    module = _module(source, option)
+    module = _load_module(source, option)
     if not hasattr(module, name):
         known = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
         near = nearest(name, known)
@@ -47,10 +47,9 @@ def load(spec: str, *, option: str, what: str = "function") -> Callable[..., Any
     return function
 
 
-def _module(source: str, option: str) -> ModuleType:
+def _load_module(source: str, option: str) -> ModuleType:
     """The module named `source`, or the file at that path, imported."""
-    is_path = source.endswith(".py") or "/" in source or os.sep in source
-    path = Path(source).absolute()
+    path, is_path = Path(source).absolute(), source.endswith(".py") or os.sep in source
     if is_path and path.suffix != ".py":
         raise UsageError(f"{option}: must be {FORMS}, got the path {source!r}")
     if is_path and not path.is_file():
@@ -59,19 +58,19 @@ def _module(source: str, option: str) -> ModuleType:
     folder = str(path.parent if is_path else Path.cwd())
     sys.path.insert(0, folder)
     try:
-        return _execute(path) if is_path else importlib.import_module(source)
+        if not is_path:
+            return importlib.import_module(source)
+        # under a name that cannot hide a module of the same name
+        spec = importlib.util.spec_from_file_location(
+            "loaded_" + re.sub(r"\W", "_", path.stem), path
+        )
+        assert spec is not None and spec.loader is not None  # a path that ends with .py has both
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # where dataclasses look it up
+        spec.loader.exec_module(module)
+        return module
     except (Exception, SystemExit) as error:  # whatever a module may raise while it is imported
         reason = describe_error(error)
         raise UsageError(f"{option}: cannot import {source!r}: {reason}") from error
     finally:
         sys.path.remove(folder)
-
-
-def _execute(path: Path) -> ModuleType:
-    """The file as a module, under a name that cannot hide a module of the same name."""
-    name = "loaded_" + re.sub(r"\W", "_", path.stem)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None  # a path that ends with .py has both
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look it up
-    spec.loader.exec_module(module)
-    return module

@@ -53,7 +53,13 @@ def worker_pool(
       workers: how many processes.
       initializer: called once in each of them.
     """
-    _start_tracker()
+    # multiprocessing's helper would warn after Ctrl-C of what it cleans up, and lets Ctrl-C through
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    given = os.environ.get("PYTHONWARNINGS", "")
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    resource_tracker.ensure_running()
+    os.environ["PYTHONWARNINGS"] = given
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, spawn, initializer=_begin, initargs=(initializer,))
     try:
@@ -64,16 +70,6 @@ def worker_pool(
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
-
-
-def _start_tracker() -> None:
-    """Start multiprocessing's helper, which would warn after Ctrl-C of what it cleans up."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    given = os.environ.get("PYTHONWARNINGS", "")
-    os.environ["PYTHONWARNINGS"] = "ignore"
-    resource_tracker.ensure_running()
-    os.environ["PYTHONWARNINGS"] = given
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)  # it lets Ctrl-C through
 
 
 def _begin(initializer: Callable[[], None] | None) -> None:

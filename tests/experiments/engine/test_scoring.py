@@ -11,7 +11,7 @@ from rich.console import Console
 import pgeom
 from experiments.engine.cells import Predictions, fit_link_temperature, link_nll, prepare, score
 from experiments.engine.identity import identify
-from experiments.engine.measures import Measure
+from experiments.engine.measures import Measure, TestPart, measure_run
 from experiments.engine.options import Options, make_study
 from experiments.engine.replaying import describe_parts, rebuild_study
 from experiments.engine.results import read_frame, read_logits
@@ -104,11 +104,12 @@ def test_a_measure_sees_the_forecast_of_each_run(studied):
 
     one = prepare(study, study.cells[0])
     parameters, stats = one.data.initial, one.data.arrays.stats
-    logits = study.model.logits(parameters, jnp.asarray(one.split.test.features))
+    test = TestPart(one.split.test.features, one.split.test.labels, *np.zeros((2, 30), np.float32))
+    logits = study.model.logits(parameters, jnp.asarray(test.features))
     seen = []
     for loss, link in ((None, jax.nn.softmax), (BRIER, SPARSEMAX)):
-        measure, key = Measure("largest", largest), jax.random.key(0)
-        fields = measure.of_run(study.model, loss, parameters, one.split, stats, key)
+        asked = (Measure("largest", largest), study.model, loss)
+        fields = measure_run(*asked, parameters, test, jax.random.key(0), stats)
         expected = jnp.mean(jnp.max(link(logits), axis=1))
         np.testing.assert_allclose(fields["largest"], expected, rtol=1e-5)
         seen.append(float(expected))

@@ -6,7 +6,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -44,8 +43,7 @@ class Measure:
     compute: Callable[[Predict, Forecast, TestPart, jax.Array], Mapping[str, Float[Array, ""]]]
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def measure_run(
+def find_fields(
     measure: Measure,
     model: Model,
     loss: LossSpec | None,
@@ -65,8 +63,12 @@ def measure_run(
       key: for what is random, the same for all runs of a cell.
       stats: of the training part, for a loss that needs them.
     """
-    forecast = jax.nn.softmax if loss is None else loss.forecast(stats)
+    softmax = loss is None or stats is None
+    forecast = jax.nn.softmax if softmax else loss.forecast(stats)
     return measure.compute(lambda x: model.logits(parameters, x), forecast, test, key)
+
+
+measure_run = jax.jit(find_fields, static_argnums=(0, 1, 2))
 
 
 NATURAL = {

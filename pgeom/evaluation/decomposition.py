@@ -26,11 +26,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr, ndtri
 
 from pgeom import checks
 from pgeom.evaluation.calibration import fit_temperature, isotonic
 from pgeom.evaluation.metrics import PerRun, align_probabilities
+from pgeom.evaluation.significance import corrected_quantiles
 from pgeom.scores import bregman_score
 from pgeom.types import Generator, Numbers
 
@@ -106,25 +106,14 @@ def decompose(
         return result(parts)
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), resamples)
     drawn = mean_scores(counts)
-    low, high = _interval(parts.ravel(), drawn.reshape(resamples, -1), level)
+    moved = np.asarray(drawn - parts[None]).reshape(resamples, -1).T
+    ends = corrected_quantiles(moved, level).reshape(2, *parts.shape)
+    low, high = parts[None] + jnp.asarray(ends, parts.dtype)
     return result(parts)._replace(
-        low=result(low.reshape(parts.shape)),
-        high=result(high.reshape(parts.shape)),
+        low=result(low),
+        high=result(high),
         debiased=result(2 * parts - jnp.mean(drawn, axis=0)),
     )
-
-
-def _interval(value, drawn, level):
-    """The quantiles Φ(2 z₀ ± z) of what was drawn `[B, R]`, Φ(z₀) the share below the value `[R]`.
-
-    Draws that equal the value count half.
-    """
-    below = (1 - jnp.mean(jnp.sign(drawn - value[None]), axis=0)) / 2
-    smallest = 1 / (drawn.shape[0] + 1)
-    shift = 2 * ndtri(jnp.clip(below, smallest, 1 - smallest))
-    z = ndtri(jnp.asarray((1 + level) / 2, value.dtype))
-    ends = jnp.stack([ndtr(shift - z), ndtr(shift + z)])
-    return jax.vmap(jnp.quantile, in_axes=(1, 1), out_axes=1)(drawn, ends)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

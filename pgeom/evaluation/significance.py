@@ -177,8 +177,6 @@ def mean_interval(
       The lower and the upper ends; NaN for a single value, the mean itself where all values are
       equal.
     """
-    from scipy.special import ndtr, ndtri
-
     count, n = differences.shape
     if n < 2:
         return np.full(count, np.nan), np.full(count, np.nan)
@@ -188,16 +186,35 @@ def mean_interval(
     varies = spread > EQUAL * np.abs(means)
     deviations[~varies] = 0.0
     moved = deviations @ _shares(n, resamples, seed)
-    tolerance = EQUAL * spread[:, None]
-    below, same = moved < -tolerance, np.abs(moved) <= tolerance
-    z0 = ndtri((below.sum(axis=1) + same.sum(axis=1) / 2) / resamples)
     squares = np.where(varies, (deviations**2).sum(axis=1), 1.0)
     acceleration = (deviations**3).sum(axis=1) / (6 * squares**1.5)
+    low, high = means + corrected_quantiles(moved, level, EQUAL * spread, acceleration)
+    return low, high
+
+
+def corrected_quantiles(
+    drawn: Float[np.ndarray, "rows resamples"],
+    level: float,
+    tolerance: Numbers = 0.0,
+    acceleration: Numbers = 0.0,
+) -> Float[np.ndarray, "2 rows"]:
+    """The lower and upper ends of bias-corrected bootstrap intervals.
+
+    Args:
+      drawn: what was resampled, less what it is an estimate of.
+      level: of confidence.
+      tolerance: up to which a draw counts as equal: half of it as below.
+      acceleration: a of the BCa interval; none by default.
+    """
+    from scipy.special import ndtr, ndtri
+
+    sign = np.where(np.abs(drawn) > np.reshape(tolerance, (-1, 1)), np.sign(drawn), 0.0)
+    least = 1 / (drawn.shape[1] + 1)
+    z0 = ndtri(np.clip((1 - sign.mean(axis=1)) / 2, least, 1 - least))
     z = z0 + ndtri([[(1 - level) / 2], [(1 + level) / 2]])
     at = ndtr(z0 + z / (1 - acceleration * z))
-    ends = [np.quantile(row, both) for row, both in zip(moved, at.T, strict=True)]
-    low, high = means + np.reshape(ends, (count, 2)).T
-    return low, high
+    ends = [np.quantile(row, both) for row, both in zip(drawn, at.T, strict=True)]
+    return np.reshape(ends, (-1, 2)).T
 
 
 @lru_cache(maxsize=4)

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import pgeom
 from pgeom import generators
-from pgeom.evaluation import decomposition
+from pgeom.evaluation import significance
 
 GENERATORS = {
     "shannon": generators.shannon,
@@ -156,8 +156,7 @@ def test_logits_are_refused():
 
 def test_an_interval_where_nothing_was_drawn_below_the_value():
     """Its share counts as 1/(B + 1): z₀ = Φ⁻¹(.1) for nine draws, not −∞."""
-    drawn = jnp.arange(1.0, 10.0)[:, None]
-    ends = decomposition._interval(jnp.zeros(1), drawn, level=0.95)
+    ends = significance.corrected_quantiles(np.arange(1.0, 10.0)[None], 0.95)
     z0 = norm.ppf(0.1)
     shares = norm.cdf([2 * z0 - 1.959964, 2 * z0 + 1.959964])
     np.testing.assert_allclose(np.ravel(ends), 1 + 8 * shares, rtol=1e-4)

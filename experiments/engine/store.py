@@ -39,24 +39,26 @@ APPLICATION, SCHEMA = 0x7067656F, 1  # "pgeo" in ASCII, and the version of the t
 PATIENCE = 60.0  # seconds for another process to finish writing
 LIBRARIES = ("pgeom", "jax", "jaxlib", "flax", "optax", "numpy", "scikit-learn")
 LABELS = "labels"
-COLUMNS = (
-    "dataset",
-    "regime",
-    "seed",
-    "loss",
-    "label",
-    "accuracy",
-    "balanced_accuracy",
-    "nll",
-    "brier",
-    "ece",
-    "smooth_ece",
-    "temperature",
-    "calibrated_nll",
-    "calibrated_ece",
-    "best_epoch",
-    "stopped_epoch",
-)
+COLUMNS = {  # of the view, by their types, without which DuckDB takes them for JSON
+    "TEXT": ("dataset", "regime", "loss", "label"),
+    "INTEGER": ("seed", "best_epoch", "stopped_epoch"),
+    "DOUBLE": (
+        "accuracy",
+        "balanced_accuracy",
+        "nll",
+        "brier",
+        "ece",
+        "smooth_ece",
+        "temperature",
+        "calibrated_nll",
+        "calibrated_ece",
+    ),
+}
+VIEW = [
+    f"CAST(json_extract(fields, '$.{name}') AS {kind}) AS {name}"
+    for kind, names in COLUMNS.items()
+    for name in names
+]
 TABLES = f"""
 CREATE TABLE runs (
   identity TEXT PRIMARY KEY,
@@ -71,7 +73,7 @@ CREATE TABLE descriptions (
   part TEXT NOT NULL, hash TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (part, hash)
 );
 CREATE VIEW results AS SELECT identity, cell,
-  {", ".join(f"json_extract(fields, '$.{name}') AS {name}" for name in COLUMNS)} FROM runs;
+  {", ".join(VIEW)} FROM runs;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
 """

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -140,6 +141,35 @@ def test_writers_of_one_folder_all_finish(tmp_path, starts):
     assert mend(tmp_path) is None
 
 
+COMMANDS = (  # the same losses, other losses, other seeds
+    ("--losses", "ce", "brier", "--seeds", "0", "1"),
+    ("--losses", "ce", "brier", "--seeds", "0", "1"),
+    ("--losses", "ce", "hpg", "--seeds", "1", "2"),
+)
+
+
+def test_commands_in_one_folder_all_finish(tmp_path):
+    words = ["--dataset", "breast-cancer", "--regimes", "clean", "--epochs", "2", "--json"]
+    quick = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    command = [sys.executable, "-m", "experiments.noise", *words, "--out", str(tmp_path / "out")]
+    processes = [
+        subprocess.Popen(
+            [*command, *more],
+            env={**os.environ, **quick},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for more in COMMANDS
+    ]
+    for process in processes:
+        _, error = process.communicate(timeout=300)
+        assert process.returncode == 0, error
+    found = Counter((r["loss"], r["seed"]) for r in Store(tmp_path / "out").records.values())
+    wanted = {(loss, seed) for *_, a, b, _, c, d in COMMANDS for loss in (a, b) for seed in (c, d)}
+    assert found == Counter((loss, int(seed)) for loss, seed in wanted)
+
+
 def cut_short(path):
     os.truncate(path, int(0.6 * path.stat().st_size))
 
@@ -148,6 +178,16 @@ def overwrite_part(path):
     with open(path, "r+b") as file:
         file.seek(path.stat().st_size // 2)
         file.write(random.Random(1).randbytes(9000))
+
+
+def overwrite_the_beginning(path):
+    with open(path, "r+b") as file:
+        file.write(random.Random(1).randbytes(4096))
+
+
+def write_no_text(path):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE runs SET fields = CAST(x'ff' AS TEXT) WHERE rowid = 3")
 
 
 def change_a_number(path):
@@ -172,6 +212,8 @@ def rename_a_run(path):
     [
         (cut_short, 40),
         (overwrite_part, 60),
+        (overwrite_the_beginning, 0),
+        (write_no_text, 119),
         (change_a_number, 119),
         (exchange_logits, 119),
         (rename_a_run, 119),

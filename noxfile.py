@@ -45,6 +45,7 @@ def wheel(session: nox.Session) -> None:
         for name in ("tests", "docs", "pyproject.toml", "README.md", "CONTRIBUTING.md"):
             session.run("cp", "-r", str(ROOT / name), folder, external=True)
         session.chdir(folder)
-        ignored = "--ignore=tests/test_annotations.py"  # which needs a checkout
+        # which need a checkout
+        ignored = ("--ignore=tests/test_annotations.py", "--ignore=tests/benchmarks")
         chosen = session.posargs or ["tests", "--pyargs", *PACKAGES]
-        session.run("python", "-m", "pytest", *OPTIONS, ignored, *chosen)
+        session.run("python", "-m", "pytest", *OPTIONS, *ignored, *chosen)

@@ -18,7 +18,10 @@ def main() -> None:
     rooms = [path for path in sorted(ROOT.glob("pgeom/*/")) if any(path.glob("*.py"))]
     for room in (
         *rooms,
-        *(ROOT / name for name in ("pgeom", "experiments", "proofs_numeric", "tests")),
+        *(
+            ROOT / name
+            for name in ("pgeom", "experiments", "benchmarks", "proofs_numeric", "tests")
+        ),
     ):
         files = [*room.rglob("*.py")]
         nodes = sum(count_nodes(file.read_text()) for file in files)

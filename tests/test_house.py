@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(str(find_spec("pgeom").origin)).parents[1]  # also where a wheel is installed
-TOPS = ("pgeom", "experiments", "proofs_numeric")
+TOPS = ("pgeom", "experiments", "proofs_numeric", "benchmarks")
 REPEATED = 12  # consecutive lines that are no coincidence
 
 

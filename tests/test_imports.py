@@ -65,7 +65,7 @@ ROOMS = {  # a room or a file of one, and what of the project it may import besi
     | {f"experiments.engine.{x}" for x in ("cells", "options")}
     | {"experiments.engine.identity", "experiments.engine.measures"}
     | COMMANDS,
-    "experiments/speed": {"pgeom"} | SHOWING,
+    "benchmarks": {"pgeom", "experiments.engine", SHELL},  # which nothing imports
     "experiments": {"pgeom"} | SHOWING | COMMANDS,  # the commands
     "proofs_numeric/__init__.py": {"pgeom.extras", "experiments"},  # its commands end alike
     "proofs_numeric": MATHEMATICS
@@ -73,7 +73,7 @@ ROOMS = {  # a room or a file of one, and what of the project it may import besi
     | {"pgeom.data", SHELL, "experiments.show.style"},
 }
 LIBRARIES = {  # a library, and the only places for it
-    "sklearn": ("pgeom/data/", "pgeom/sklearn.py", "experiments/speed/estimator.py"),
+    "sklearn": ("pgeom/data/", "pgeom/sklearn.py", "benchmarks/estimator.py"),
     "scipy": (
         "pgeom/data/mixtures.py",
         "pgeom/evaluation/significance.py",
@@ -81,10 +81,9 @@ LIBRARIES = {  # a library, and the only places for it
     "matplotlib": (
         "experiments/show/figures/",
         "experiments/show/style.py",
-        "experiments/speed/growth.py",
         "proofs_numeric/theory_figures.py",
     ),
-    "torch": ("experiments/speed/",),
+    "torch": ("benchmarks/pytorch.py",),
     "beartype": (),  # the tests check annotations with it, users do not
 }
 
@@ -152,14 +151,15 @@ def test_every_file_keeps_the_direction():
         ("experiments/engine/training.py", "from experiments.show.tables import Grid"),
         ("experiments/engine/training.py", "from experiments.show import figures"),
         ("experiments/engine/training.py", "from experiments.show import page"),
-        ("experiments/engine/training.py", "from experiments.speed import laps"),
+        ("experiments/engine/training.py", "from benchmarks import jobs"),
         ("experiments/engine/training.py", "from experiments import noise"),
         ("experiments/show/summary.py", "from experiments.engine.training import train_missing"),
         ("experiments/show/summary.py", "from experiments.engine.command import Command"),
         ("experiments/show/figures/noise.py", "from experiments.engine import command"),
         ("experiments/show/figures/noise.py", "from pgeom.training.trainer import train"),
-        ("experiments/speed/laps.py", "from experiments.noise import main"),
-        ("experiments/noise.py", "from experiments.speed.laps import spread"),
+        ("benchmarks/training.py", "from experiments.noise import main"),
+        ("benchmarks/jax_training.py", "import torch"),
+        ("experiments/noise.py", "from benchmarks.page import spread"),
         ("experiments/noise.py", "from proofs_numeric import probes"),
         ("proofs_numeric/regret.py", "from pgeom.losses import likelihood"),
         ("proofs_numeric/regret.py", "from pgeom.training.settings import PROTOCOL"),

@@ -35,7 +35,6 @@ from experiments import (
 )
 from experiments.engine.options import Options
 from experiments.shell import command_line
-from experiments.speed import __main__ as speed
 from proofs_numeric import __main__ as proofs, proof_figures
 
 EXPERIMENTS = (
@@ -54,14 +53,13 @@ EXPERIMENTS = (
     runtime,
 )
 COMMANDS = {module.__name__: module.main for module in EXPERIMENTS}
-COMMANDS |= {"experiments.report": report.main, "experiments.speed": speed.main}
+COMMANDS |= {"experiments.report": report.main}
 COMMANDS |= {"proofs_numeric": proofs.main, "proofs_numeric.proof_figures": proof_figures.main}
 POSITIONAL = {"run"}  # options that are given without their names
 WORK = (  # where a command that has accepted its options begins to work
     "experiments.engine.command.Command.train",
     "experiments.engine.command.Command.train_in",
     "experiments.show.theory.proving",
-    "experiments.speed.__main__._measure",
     "proofs_numeric.runner.run",
     "proofs_numeric.user_generator.checks",
     "proofs_numeric.theory_figures.draw",
@@ -82,7 +80,6 @@ GOOD = {
     "sizes": ["200", "1000"],
     "stop_on": ["nll", "calibrated-nll", "accuracy", "none"],
     "only": ["regret", "margin"],
-    "parts": ["growth", "kernels", "first"],
     "out": ["here", "here/there"],
     "figures": ["here"],
     "records": ["here"],
@@ -94,7 +91,7 @@ JUNK = ["", " ", "-1", "0", "1", "nan", "inf", "-inf", "1e400", "0x10", "٤", "1
 JUNK += ["x" * 300, "a b", "-", "--", "=", ":", "a:b", "math:sqrt", "math:pi", "no.py:f", "\udcff"]
 JUNK += ["[/bold]", "[red]", "%s", "{}", "ü", "\u2028", "a\nb", "../..", ".", "/dev/null"]
 JUNK += ["None", "true", "99999999999999999999", "digits.csv", "clean-3", "symmetric-0"]
-FEW = ("experiments.noise", "experiments.speed", "proofs_numeric")  # for a short run
+FEW = ("experiments.noise", "experiments.answer", "proofs_numeric")  # for a short run
 REFUSED, ACCEPTED = command_line.BAD_INPUT, 0
 
 

@@ -23,7 +23,6 @@ MISTAKES = {  # words that a command refuses
     "experiments.report": ("--losses nonsense",),
     "experiments.robustness": ("--losses nonsense", "--dataset nonsense"),
     "experiments.runtime": ("--losses nonsense", "--dataset nonsense"),
-    "experiments.speed": ("--parts nonsense",),
     "proofs_numeric": ("--only nonsense", "--classes 1 --only regret"),
 }
 SCRIPT = """

@@ -14,8 +14,7 @@ from rich.text import Text
 from experiments.shell import command_line, loading
 from experiments.shell.errors import UsageError
 from experiments.shell.files import require_writable, write_text
-from proofs_numeric import check_table, runner
-from proofs_numeric.check_table import Results
+from proofs_numeric import runner, table
 
 GENERATOR_CLASSES = (2, 3, 10)
 COLUMNS = 100  # at most, of what is printed
@@ -37,8 +36,8 @@ def main(
 
     Args:
       only: Claims to check, all by default: regret, curvature, loss_range, gradients,
-        hessian_lipschitz, margin, margin_steps, displacement, improper, graph_weights,
-        contamination, numerics, canonical_links.
+        hessian_lipschitz, margin, displacement, improper, graph_weights, contamination, numerics,
+        canonical_links.
       classes: Numbers of classes to check them for. By default 2, 3 and 10; also 100 for the cheap
         claims (margin, improper, contamination), and for CAPM those of every dataset. For
         --generator 2, 3 and 10.
@@ -54,16 +53,20 @@ def main(
       json: Print JSON on standard output, and nothing else there.
     """
     progress = command_line.make_console(stderr=True)
-    jobs = [] if generator else runner.plan_jobs(only, classes)
+    if only and (generator or certify):
+        option = "--certify" if certify else "--generator"
+        raise UsageError(f"--only: has no meaning with {option}, which has claims of its own")
+    runner.check_classes(classes)
+    jobs = [] if generator or certify else runner.plan_jobs(only, classes)
     for folder, option in ((figures, "--figures"), (out, "--out")):
         if folder is not None:
             require_writable(folder, option=option)
     if certify:
-        return _certify(generator, only, classes, progress, json, out)
+        return _certify(generator, classes or GENERATOR_CLASSES, progress, json, out)
+    runner.configure()
     if generator:
-        results, notes = _check_generator(generator, only, classes, progress)
+        results, notes = _check_generator(generator, classes or GENERATOR_CLASSES, progress)
     else:
-        runner.configure()
         results, notes = runner.run(jobs, progress), []
     drawn = []
     if figures is not None:
@@ -71,77 +74,60 @@ def main(
 
         with progress.status("figures"):
             drawn = [f"wrote {path}" for path in theory_figures.draw(figures)]
-    everything = check_table.to_json(results) | {"notes": notes}
-    text = json_format.dumps(everything, ensure_ascii=False)
+    text = json_format.dumps(table.to_json(results) | {"notes": notes}, ensure_ascii=False)
     if out is not None:
         write_text(out / "proofs.json", f"{text}\n")
-        write_text(out / "proofs.md", check_table.to_markdown(results, notes))
+        write_text(out / "proofs.md", table.to_markdown(results, notes))
     if json:
         print(text, file=command_line.results())
     else:
-        _print(results, [*notes, *drawn], verbose)
-    return 0 if check_table.all_hold(results) else 1
+        console = command_line.make_console()
+        console.width = min(console.width, COLUMNS)
+        console.print(table.to_rich(results, verbose=verbose))
+        for line in ("", *notes, *drawn, table.summary(results)):
+            console.print(line)
+    return 0 if table.all_hold(results) else 1
 
 
 def _check_generator(
-    spec: str, only: tuple[str, ...], classes: tuple[int, ...], progress: Console
-) -> tuple[Results, list[str]]:
+    spec: str, classes: tuple[int, ...], progress: Console
+) -> tuple[table.Results, list[str]]:
     """The checks of a user's generator by number of classes, and notes about those that fail."""
-    if only:
-        raise UsageError("--only: has no meaning with --generator, which has checks of its own")
-    runner.check_classes(classes)
-    runner.configure()
     from proofs_numeric import user_generator
 
     F, results, notes = loading.load(spec, option="--generator"), {}, []
     with progress.status(Text(spec)):
-        for K in classes or GENERATOR_CLASSES:
+        for K in classes:
             results[f"{spec}, K = {K}"], failures = user_generator.checks(F, K, spec)
             notes += failures
     return results, notes
 
 
 def _certify(
-    spec: str,
-    only: tuple[str, ...],
-    classes: tuple[int, ...],
-    progress: Console,
-    json: bool,
-    out: Path | None,
+    spec: str, classes: tuple[int, ...], progress: Console, json: bool, out: Path | None
 ) -> int:
     """Certify the paper's generators and ranges, or a user's generator; 1 if one is disproved."""
-    if only:
-        raise UsageError("--only: has no meaning with --certify, which has claims of its own")
-    runner.check_classes(classes)
-    from proofs_numeric import certified_ranges, proved
+    from proofs_numeric import certified
 
     own = {spec: loading.load(spec, option="--generator")} if spec else None
     rows, ranges = [], []
-    for K in classes or GENERATOR_CLASSES:
-        for name, F in (own or proved.paper_generators(K)).items():
+    for K in classes:
+        for name, F in (own or certified.paper_generators(K)).items():
             with progress.status(Text(f"{name}, K = {K}")):
-                rows.append(proved.prove(name, F, K))
-        for fact in () if own else certified_ranges.facts(K):
-            with progress.status(Text(f"{fact.name}, K = {K}")):
-                ranges.append(certified_ranges.prove(fact, K))
+                rows.append(certified.prove(name, F, K))
+        for name, (function, gap) in {}.items() if own else certified.paper_ranges(K).items():
+            with progress.status(Text(f"{name}, K = {K}")):
+                ranges.append(certified.prove_range(name, function, K, gap))
     if out is not None:
-        proved.write([*rows, *ranges], out)
+        certified.write([*rows, *ranges], out)
     if json:
-        everything = proved.to_json([*rows, *ranges])
+        everything = certified.to_json([*rows, *ranges])
         print(json_format.dumps(everything, ensure_ascii=False), file=command_line.results())
     else:
         console = command_line.make_console()
-        for part in (*proved.to_rich([*rows, *ranges]), proved.summary([*rows, *ranges])):
+        for part in (*certified.to_rich([*rows, *ranges]), certified.summary([*rows, *ranges])):
             console.print(part)
     return 1 if any("disproved" in (row.convex, row.strictly_convex) for row in rows) else 0
-
-
-def _print(results: Results, notes: list[str], verbose: bool) -> None:
-    console = command_line.make_console()
-    console.width = min(console.width, COLUMNS)
-    console.print(check_table.to_rich(results, verbose=verbose))
-    for line in ("", *notes, check_table.summary(results)):
-        console.print(line)
 
 
 if __name__ == "__main__":

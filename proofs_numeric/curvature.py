@@ -6,35 +6,38 @@ The eigenvalues that are compared with it come from autodiff of the generator, o
 and on the tangent space, where the sharper m_T and M_T apply.
 """
 
-from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgeom.compilation import quick_jit
 from pgeom.diagnosis import curvature
 from pgeom.generators import Hyperbolic
-from proofs_numeric import configurations, probes
-from proofs_numeric.check import Check, agreement, attainment, check_each, lower_bound, upper_bound
-from proofs_numeric.configurations import Configurations
+from proofs_numeric.claims import Cases, Claim, Family
+from proofs_numeric.configurations import hyperbolics, quadratics
+from proofs_numeric.regret import ENVELOPE, TANGENT
+from proofs_numeric.search import draws, maximise, points
 
-LABEL = "Prop. (hpg)"
 NOT_CONVEX = "beyond the paper: D(η, ·) is not convex for HPG"
-TANGENT = "beyond the paper: only the curvature along the simplex counts"
 
 
-def hessian(F: Hyperbolic, p: jax.Array) -> jax.Array:
-    """Eq. (hpg-hessian), `[K, K]`."""
-    sech2 = 1 - jnp.tanh((jnp.dot(F.w, p) - F.b) / F.rho) ** 2
-    return F.scale * (F.lam * jnp.eye(p.shape[0]) + jnp.dot(F.w.T * (F.a * sech2)[None], F.w))
+def generator(F: Hyperbolic, p: jax.Array) -> jax.Array:
+    """Eq. (hpg-generator), as the library computes it."""
+    return F(p)
 
 
 def gradient(F: Hyperbolic, p: jax.Array) -> jax.Array:
     """Eq. (hpg-gradient), `[K]`."""
     tanh = jnp.tanh((jnp.dot(F.w, p) - F.b) / F.rho)
     return F.scale * (F.lam * (p - 1 / p.shape[0]) + jnp.dot(F.a * F.rho * tanh, F.w))
+
+
+def hessian(F: Hyperbolic, p: jax.Array) -> jax.Array:
+    """Eq. (hpg-hessian), `[K, K]`."""
+    sech2 = 1 - jnp.tanh((jnp.dot(F.w, p) - F.b) / F.rho) ** 2
+    return F.scale * (F.lam * jnp.eye(p.shape[0]) + jnp.dot(F.w.T * (F.a * sech2)[None], F.w))
 
 
 def divergence_hessian(F: Hyperbolic, eta: jax.Array, p: jax.Array) -> jax.Array:
@@ -45,198 +48,118 @@ def divergence_hessian(F: Hyperbolic, eta: jax.Array, p: jax.Array) -> jax.Array
     return F.scale * (F.lam * jnp.eye(p.shape[0]) + jnp.dot(F.w.T * bend[None], F.w))
 
 
-def value(F: Hyperbolic, p: jax.Array) -> jax.Array:
-    """Eq. (hpg-generator), as the library computes it."""
-    return F(p)
-
-
-def checks(
-    K: int,
-    *,
-    envelope: Callable = curvature.envelope,
-    generator: Callable = value,
-    hessian: Callable = hessian,
-    gradient: Callable = gradient,
-    divergence_hessian: Callable = divergence_hessian,
-) -> list[Check]:
-    """Every check of the envelope on K classes, with the formulas under test."""
-    ridges = configurations.hyperbolics(K)
-    return [
-        *check_capm(K, envelope=envelope),
-        *check_closed_forms(ridges, generator, hessian, gradient),
-        *check_divergence_hessian(ridges, divergence_hessian),
-        *check_envelope(ridges, envelope, generator),
-    ]
-
-
-def check_capm(K: int, *, envelope: Callable = curvature.envelope) -> list[Check]:
+def measure_metrics(cases: Cases) -> dict:
     """CAPM: the Hessian is A at every p, and the envelope is exact."""
-    cases = configurations.quadratics(K)
-    p = probes.points(cases.K, count=1)
-    difference, spectra = _metric_spectra(cases.stacked, p)
-    m, M = cases.evaluate(envelope, "m", "M")
-    low, high = np.asarray(spectra).min(axis=(1, 2)), np.asarray(spectra).max(axis=(1, 2))
-    how = f"{len(p)} points"
-    return [
-        *check_each(
-            agreement,
-            "CAPM: ∇²F = A",
-            "Prop. (capm)",
-            cases,
-            how,
-            error=np.asarray(difference) / M,
-            tolerance=1e-12,
-        ),
-        *check_each(
-            attainment, "CAPM: m = λ_min(A)", "Prop. (capm)", cases, how, observed=m, paper=low
-        ),
-        *check_each(
-            attainment, "CAPM: M = λ_max(A)", "Prop. (capm)", cases, how, observed=high, paper=M
-        ),
-    ]
+
+    def one(F, p):
+        H = jax.vmap(jax.hessian(F))(p)
+        spectra = jnp.linalg.eigvalsh(H)
+        wrong = jnp.max(jnp.abs(H - F.A[None]))
+        return {"wrong": wrong, "least": jnp.min(spectra), "most": jnp.max(spectra)}
+
+    q = cases.map(one, points(cases.K, count=1)) | cases.evaluate(curvature.envelope, **ENVELOPE)
+    return q | {"wrong": q["wrong"] / q["M"]}
 
 
-def check_closed_forms(cases: Configurations, generator, hessian, gradient) -> list[Check]:
-    """HPG: Eqs. (hpg-gradient) and (hpg-hessian) against autodiff of Eq. (hpg-generator)."""
-    p = probes.points(cases.K, count=4)
-    errors = _closed_form_errors(
-        cases.stacked, p, generator=generator, hessian=hessian, gradient=gradient
-    )
-    how = f"autodiff at {len(p)} points, relative"
-    names = ("HPG: ∇F as stated", "HPG: ∇²F as stated")
-    labels = ("Eq. (hpg-gradient)", "Eq. (hpg-hessian)")
-    return [
-        check
-        for name, label, error in zip(names, labels, errors, strict=True)
-        for check in check_each(
-            agreement, name, label, cases, how, error=np.asarray(error), tolerance=1e-11
-        )
-    ]
+def measure_ridges(
+    cases: Cases,
+    generator=generator,
+    gradient=gradient,
+    hessian=hessian,
+    divergence_hessian=divergence_hessian,
+) -> dict:
+    """HPG: closed forms against autodiff, and ascents on the eigenvalues."""
+    K = cases.K
+    onto = np.eye(K) - np.array([0, 0, 1, 1])[:, None, None] / K  # the tangent space, twice
+    starts = np.concatenate([points(K, count=1)[:3], draws(K, count=2)])
 
+    def relative(stated, derived, *points):
+        stated, derived = jax.vmap(stated)(*points), jax.vmap(derived)(*points)
+        return jnp.max(jnp.abs(stated - derived)) / jnp.max(jnp.abs(derived)), derived
 
-def check_divergence_hessian(cases: Configurations, stated) -> list[Check]:
-    """HPG: the Hessian of D(η, ·), and that it is negative somewhere: D(η, ·) is not convex."""
-    p = probes.points(cases.K, count=4)
-    error, lowest = map(np.asarray, _divergence_hessians(cases.stacked, p, stated=stated))
-    how, claim = f"autodiff at {len(p)} pairs, relative", "HPG: ∇²_p D(η,p) = s[λI + Σ…]"
-    ridges = cases.select("random")
-    least = lowest[[cases.names.index(name) for name in ridges.names]].min()
-    found, bent = f"K={cases.K}, the same pairs: λ_min = {least:.3g}", "HPG: D(η, ·) is not convex"
-    return [
-        *check_each(agreement, claim, NOT_CONVEX, cases, how, error=error, tolerance=1e-11),
-        upper_bound(bent, NOT_CONVEX, observed=least, sharp=0.0, how=found),
-    ]
-
-
-def check_envelope(cases: Configurations, envelope, generator) -> list[Check]:
-    """HPG: the extreme eigenvalues over the simplex, and the instances that attain m and M."""
-    starts = np.concatenate([probes.points(cases.K, count=1)[:3], probes.draws(cases.K, count=2)])
-    extremes = np.asarray(_extremes(cases.stacked, starts, generator=generator))
-    m_seen, M_seen, m_T_seen, M_T_seen = (extremes * np.array([-1, 1, -1, 1])).T
-    m, M, m_T, M_T = cases.evaluate(envelope, "m", "M", "m_tangent", "M_tangent")
-    how = f"ascents on the eigenvalue from the best of {len(starts)} starts"
-    rows = [
-        *check_each(lower_bound, "HPG: mI ⪯ H(p)", LABEL, cases, how, observed=m_seen, paper=m),
-        *check_each(upper_bound, "HPG: H(p) ⪯ MI", LABEL, cases, how, observed=M_seen, paper=M),
-        *check_each(
-            lower_bound,
-            "HPG: m ≤ m_T ≤ λ(ΠHΠ)",
-            LABEL,
-            cases,
-            how,
-            observed=m_T_seen,
-            paper=m,
-            sharp=m_T,
-        ),
-        *check_each(
-            upper_bound,
-            "HPG: λ(ΠHΠ) ≤ M_T ≤ M",
-            LABEL,
-            cases,
-            how,
-            observed=M_T_seen,
-            paper=M,
-            sharp=M_T,
-        ),
-    ]
-    return rows + _check_attained(cases, m, m_T, m_T_seen, M, M_T, M_T_seen)
-
-
-def _check_attained(cases: Configurations, m, m_T, m_T_seen, M, M_T, M_T_seen) -> list[Check]:
-    """R < K − 1 leaves a tangent direction without ridge; Σw = 0 puts the ridge in the tangent."""
-    one = cases.select("one ridge")
-    i = cases.names.index(one.names[0])
-    how = "along e₁ − e₂, through the centre"
-    rows = [
-        ("HPG: M is attained", LABEL, {"observed": M_T_seen[i], "paper": M[i]}),
-        ("HPG: Σw = 0 gives M_T = M", TANGENT, {"observed": M_T[i], "paper": M[i]}),
-    ]
-    if cases.K > 2:
-        rows += [
-            ("HPG: m = sλ is attained", LABEL, {"observed": m[i], "paper": m_T_seen[i]}),
-            ("HPG: R < K−1 gives m_T = sλ", TANGENT, {"observed": m[i], "sharp": m_T[i]}),
-        ]
-    return [
-        check
-        for claim, label, values in rows
-        for check in check_each(attainment, claim, label, one, how, **values)
-    ]
-
-
-@quick_jit
-def _metric_spectra(stacked, p):
-    H = jax.vmap(lambda F: jax.vmap(jax.hessian(F))(p))(stacked)
-    return jnp.max(jnp.abs(H - stacked.A[:, None]), axis=(1, 2, 3)), jnp.linalg.eigvalsh(H)
-
-
-@partial(quick_jit, static_argnames=("generator", "hessian", "gradient"))
-def _closed_form_errors(stacked, p, *, generator, hessian, gradient):
-    def relative(ours, auto):
-        return jnp.max(jnp.abs(ours - auto)) / jnp.max(jnp.abs(auto))
-
-    def one(F):
-        over = lambda f: jax.vmap(partial(f, F))(p)  # noqa: E731
-        return (
-            relative(over(gradient), over(jax.grad(generator, argnums=1))),
-            relative(over(hessian), over(jax.hessian(generator, argnums=1))),
-        )
-
-    return jax.vmap(one)(stacked)
-
-
-@partial(quick_jit, static_argnames="stated")
-def _divergence_hessians(stacked, p, *, stated):
-    """The relative error of ∇²_p D(η, p) over pairs, and its least eigenvalue, `[c]` each."""
-    eta = jnp.roll(p, 1, axis=0)
-
-    def one(F):
-        # the definition, because the library's form is not differentiable where p_k is 0
-        def D(p, eta):
+    def one(F, p, starts, onto):
+        def D(eta, p):
+            # the definition, because the library's form is not differentiable where p_k is 0
             return F(eta) - F(p) - jnp.dot(jax.grad(F)(p), eta - p)
 
-        auto = jax.vmap(jax.hessian(D))(p, eta)
-        ours = jax.vmap(lambda p, eta: stated(F, eta, p))(p, eta)
-        error = jnp.max(jnp.abs(ours - auto)) / jnp.max(jnp.abs(auto))
-        return error, jnp.min(jnp.linalg.eigvalsh(auto))
+        def extreme(P, sign):
+            def eigenvalue(p):
+                H = jnp.dot(P, jnp.dot(jax.hessian(generator, argnums=1)(F, p), P))
+                # the projected matrix has an eigenvalue 0 for 1: out of the way of the least
+                return jnp.linalg.eigvalsh(sign * H - (1 + jnp.trace(H)) * (jnp.eye(K) - P))[-1]
 
-    return jax.vmap(one)(stacked)
+            return maximise(eigenvalue, starts).value
+
+        derive = partial(generator, F)
+        bent, derived = relative(
+            partial(divergence_hessian, F), jax.hessian(D, argnums=1), jnp.roll(p, 1, axis=0), p
+        )
+        signs = jnp.array([-1.0, 1.0, -1.0, 1.0])
+        found = signs * jax.vmap(extreme)(onto, signs)
+        return {
+            "∇F": relative(partial(gradient, F), jax.grad(derive), p)[0],
+            "∇²F": relative(partial(hessian, F), jax.hessian(derive), p)[0],
+            "∇²D": bent,
+            "lowest": jnp.min(jnp.linalg.eigvalsh(derived)),
+        } | dict(zip(("least", "most", "least_T", "most_T"), found, strict=True))
+
+    q = cases.map(one, points(K, count=4), starts, onto)
+    lowest = min(x for x, name in zip(q["lowest"], cases.names, strict=True) if "random" in name)
+    return q | cases.evaluate(curvature.envelope, **ENVELOPE) | {"lowest": lowest}
 
 
-@partial(quick_jit, static_argnames="generator")
-def _extremes(stacked, starts, *, generator):
-    """−λ_min, λ_max on the whole space and on the tangent space, the largest found, `[c, 4]`."""
-    K = starts.shape[1]
-    mean = jnp.full((K, K), 1 / K)
-    onto = jnp.stack([jnp.eye(K), jnp.eye(K), jnp.eye(K) - mean, jnp.eye(K) - mean])
-    signs = jnp.array([-1.0, 1.0, -1.0, 1.0])
-
-    def one(F, P, sign):
-        def eigenvalue(p):
-            H = jnp.dot(P, jnp.dot(jax.hessian(generator, argnums=1)(F, p), P))
-            # the projected matrix has an eigenvalue 0 for 1; put it out of the way of the least
-            return jnp.linalg.eigvalsh(sign * H - (1 + jnp.trace(H)) * (jnp.eye(K) - P))[-1]
-
-        return probes.maximise_inside(eigenvalue, starts).value
-
-    over_sides = jax.vmap(one, in_axes=(None, 0, 0))
-    return jax.vmap(over_sides, in_axes=(0, None, None))(stacked, onto, signs)
+METRICS = Family(
+    quadratics,
+    measure_metrics,
+    (
+        Claim("CAPM: ∇²F = A", "Prop. (capm)", "wrong ~ 1e-12"),
+        Claim("CAPM: m = λ_min(A)", "Prop. (capm)", "m = least"),
+        Claim("CAPM: M = λ_max(A)", "Prop. (capm)", "most = M"),
+    ),
+    how="eigenvalues of the autodiff Hessian at points",
+    false={"M × 0.999": {"M": 0.999}, "m × 1.001": {"m": 1.001}},
+    datasets=True,
+)
+RIDGES = Family(
+    hyperbolics,
+    measure_ridges,
+    (
+        Claim("HPG: ∇F as stated", "Eq. (hpg-gradient)", "∇F ~ 1e-11", how="autodiff, relative"),
+        Claim("HPG: ∇²F as stated", "Eq. (hpg-hessian)", "∇²F ~ 1e-11", how="autodiff, relative"),
+        Claim("HPG: ∇²_p D(η,p) = s[λI + Σ…]", NOT_CONVEX, "∇²D ~ 1e-11", how="autodiff, relative"),
+        Claim("HPG: D(η, ·) is not convex", NOT_CONVEX, "lowest ≤ 0", on="ridges 0"),
+        Claim("HPG: mI ⪯ H(p)", "Prop. (hpg)", "least ≥ m"),
+        Claim("HPG: H(p) ⪯ MI", "Prop. (hpg)", "most ≤ M"),
+        Claim("HPG: m ≤ m_T ≤ λ(ΠHΠ)", "Prop. (hpg)", "least_T ≥ m_T ≥ m"),
+        Claim("HPG: λ(ΠHΠ) ≤ M_T ≤ M", "Prop. (hpg)", "most_T ≤ M_T ≤ M"),
+        # R < K − 1 leaves a tangent direction without ridge; Σw = 0 puts the ridge in the tangent
+        Claim("HPG: M is attained", "Prop. (hpg)", "most_T = M", "one ridge"),
+        Claim("HPG: Σw = 0 gives M_T = M", TANGENT, "M_T = M", "one ridge"),
+        Claim("HPG: m = sλ is attained", "Prop. (hpg)", "m = least_T", "one ridge", least=3),
+        Claim("HPG: R < K−1 gives m_T = sλ", TANGENT, "m = m_T", "one ridge", least=3),
+    ),
+    how="ascents on the eigenvalue",
+    false={
+        "ρ² → ρ": {"generator": lambda F, p: replace(F, a=F.a / F.rho)(p)},
+        "u dropped from ∇F": {
+            "gradient": lambda F, p: gradient(F, p) + F.scale * F.lam / p.shape[0]
+        },
+        "ρ dropped from ∇F": {"gradient": lambda F, p: gradient(replace(F, a=F.a / F.rho), p)},
+        "s dropped from H": {"hessian": lambda F, p: hessian(F, p) / F.scale},
+        "sign of the ridges": {"hessian": lambda F, p: hessian(replace(F, a=-F.a), p)},
+        "2 tanh → tanh in ∇²D": {
+            "divergence_hessian": lambda F, eta, p: (
+                0.5 * (divergence_hessian(F, eta, p) + hessian(F, p))
+            )
+        },
+        "sign of tanh in ∇²D": {
+            "divergence_hessian": lambda F, eta, p: (
+                2 * hessian(F, p) - divergence_hessian(F, eta, p)
+            )
+        },
+        "m × 1.001": {"m": 1.001},
+        "M × 0.999": {"M": 0.999},
+        "s dropped from M": {"M": 1 / 1.7},
+    },
+)
+FAMILIES = METRICS, RIDGES

@@ -1,13 +1,14 @@
 """Eqs. (prob-gradient) and (logit-gradient): the gradient of a score, and how large it gets.
 
-    ∇_pℓ = H(p)(p − e_y),    ‖∇_pℓ‖ ≤ √2 M,    ‖J‖ ≤ 1/(2T),    ‖∇_zℓ‖ ≤ M/(√2 T)
+    ∇_pℓ = H(p)(p − e_y),    ‖∇_pℓ‖ ≤ √2 M,    ‖∇_zℓ‖ ≤ M/(√2 T)
+    J = ∂softmax(z/T)/∂z,    ‖J‖ ≤ 1/(2T)
 
 Sharper: ‖∇_zℓ‖ ≤ (8√2/27) M_T/T. For 0 ⪯ A ⪯ M, |aᵀAb| ≤ (M/2)(‖a‖‖b‖ + aᵀb); with a = Ju, b = d,
-that leaves ½(‖J‖‖d‖ + ‖Jd‖), which the module `softmax` bounds.
+that leaves ½(‖J‖‖d‖ + ‖Jd‖) ≤ 8√2/27 for J = Diag(p) − ppᵀ and d = p − e_y, which is searched for
+the K at hand, and proved for every K in `every_class_count`.
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -15,26 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgeom import simplex
-from pgeom.compilation import quick_jit
 from pgeom.diagnosis import bounds, curvature
 from pgeom.scores import bregman_score, on_logits
-from proofs_numeric import configurations, probes, softmax
-from proofs_numeric.check import Check, agreement, attainment, check_each, upper_bound
-from proofs_numeric.configurations import Configurations
+from proofs_numeric import every_class_count
+from proofs_numeric.claims import Cases, Claim, Family
+from proofs_numeric.configurations import hyperbolics, quadratics
+from proofs_numeric.search import draws, maximise, move_inside, points
 
 LABEL = "Eq. (logit-gradient)"
+SHARPER = "beyond the paper: the constant 8√2/27 and M_T in place of M/√2"
 NEVER = "beyond the paper: M/(√2T) is never attained, because ‖J‖ and ‖d‖ are not largest together"
-BEST_RATIO = 16 / 27  # of ‖∇_zℓ‖ and M/(√2T)
-
-
-def jacobian_bound(T):
-    """1/(2T), the paper's bound on the softmax Jacobian."""
-    return 1 / (2 * T)
-
-
-def probability_bound(M):
-    """√2 M, the paper's bound on ‖∇_pℓ‖."""
-    return math.sqrt(2) * M
+TEMPERATURES = (0.5, 2.0)
 
 
 def gradient_form(F, p: jax.Array, y: jax.Array) -> jax.Array:
@@ -42,156 +34,142 @@ def gradient_form(F, p: jax.Array, y: jax.Array) -> jax.Array:
     return jax.jvp(jax.grad(F), (p,), (p - simplex.vertex(y, p.shape[0], p.dtype),))[1]
 
 
-def checks(
-    K: int,
-    *,
-    form: Callable = gradient_form,
-    best_ratio: float = BEST_RATIO,
-    bound: Callable = bounds.logit_gradient,
-    constant: float = bounds.SHARP_GRADIENT,
-    jacobian: Callable = jacobian_bound,
-    probability: Callable = probability_bound,
-) -> list[Check]:
-    """Every check of the gradient bounds on K classes, with the bounds under test."""
-    return [
-        *check_capm(K, form=form, bound=bound, probability=probability),
-        *check_generators(configurations.hyperbolics(K), form, bound, probability),
-        *softmax.checks(K, jacobian, constant),
-        *check_attained(K, bound, probability),
-        *check_never_attained(K, bound, best_ratio),
-    ]
+def measure(cases: Cases, form=gradient_form) -> dict:
+    """The form against autodiff, and ascents on the two norms for each label."""
+    K = cases.K
+    thirds = np.zeros((1, K))
+    thirds[0, :2] = 1 / 3, 2 / 3
 
+    def one(F, points, starts):
+        score = bregman_score(F)
 
-def check_capm(
-    K: int,
-    *,
-    form: Callable = gradient_form,
-    bound: Callable = bounds.logit_gradient,
-    probability: Callable = probability_bound,
-) -> list[Check]:
-    """CAPM: the form of the gradient and its size, of one seed per dataset: each takes ascents."""
-    cases = configurations.quadratics(K).select("seed 0", "random", "extremal")
-    return check_generators(cases, form, bound, probability)
+        def error(p, y):
+            p, e_y = move_inside(p), simplex.vertex(y, K, p.dtype)
+            stated = jax.grad(lambda p: -F(p) - jax.jvp(F, (p,), (e_y - p,))[1])(p)
+            wrong = jnp.stack([stated, jax.grad(lambda p: score(p, y))(p)]) - form(F, p, y)[None]
+            return jnp.max(jnp.abs(wrong))
 
+        def sizes(p, y):
+            h = gradient_form(F, p, y)
+            return jnp.stack([jnp.linalg.norm(h), jnp.linalg.norm(p * (h - jnp.dot(p, h)))])
 
-def check_generators(cases: Configurations, form, bound, probability) -> list[Check]:
-    """The form of the gradient, and its size in p and in z, sought by ascents."""
-    points, starts = probes.points(cases.K, count=2), probes.draws(cases.K, count=2, seed=6)
-    results = _gradients(cases.stacked, points, starts, form=form)
-    error, in_p, in_z = map(np.asarray, results)
-    (M,) = cases.evaluate(curvature.envelope, "M")
-    how = f"ascents over p for each label, {len(starts)} starts"
-    rows = [
-        *check_each(
-            agreement,
-            "∇_pℓ = H(p)(p − e_y)",
-            "Eq. (prob-gradient)",
-            cases,
-            f"autodiff of the definition at {len(points)} points, each label",
-            error=error / M,
-            tolerance=1e-12,
-        ),
-        *check_each(
-            upper_bound, "‖∇_pℓ‖ ≤ √2 M", LABEL, cases, how, observed=in_p, paper=probability(M)
-        ),
-    ]
-    for i, T in enumerate(softmax.TEMPERATURES):
-        paper, sharp = cases.evaluate(partial(bound, temperature=T), "paper", "sharp")
-        columns = {"observed": in_z[:, i], "paper": paper, "sharp": sharp}
-        rows += check_each(
-            upper_bound, "‖∇_zℓ‖ ≤ M/(√2T)", LABEL, cases, f"T={T}, {how}", **columns
-        )
-    return rows
+        def steepest(y):
+            best = jax.vmap(lambda e: maximise(lambda p: jnp.dot(e, sizes(p, y)), starts))(
+                jnp.eye(2)
+            )
+            log_p = jnp.log(move_inside(best.point[1]))
+            slopes = [
+                jax.grad(lambda z, T=T: on_logits(score, T)(z, y))(T * log_p) for T in TEMPERATURES
+            ]
+            return best.value[0], jnp.linalg.norm(jnp.stack(slopes), axis=1)
 
-
-def check_attained(K: int, bound, probability) -> list[Check]:
-    """(8√2/27) M_T/T at A = I, p = (1/3, 2/3); √2 M at the pair metric's p = e₂, y = 1."""
-    T, metrics = softmax.TEMPERATURES[-1], configurations.quadratics(K)
-    identity, pair = metrics.select("extremal: identity"), metrics.select("pair metric")
-    p = np.zeros((1, K))
-    p[0, :2] = 1 / 3, 2 / 3
-    (sharp,) = identity.evaluate(partial(bound, temperature=T), "sharp")
-    (M,) = pair.evaluate(curvature.envelope, "M")
-    thirds, third_how = (
-        np.linalg.norm(softmax.logit_gradient(p[0]), axis=0),
-        f"p = (1/3, 2/3), T={T}",
-    )
-    steepest = np.linalg.norm(pair.generators[0].A @ (np.eye(K)[1] - np.eye(K)[0]))
-    sharp_claim, paper_claim = "‖∇_zℓ‖ = (8√2/27) M_T/T", "‖∇_pℓ‖ = √2 M is attained"
-    return [
-        *check_each(
-            attainment,
-            sharp_claim,
-            softmax.SHARPER,
-            identity,
-            third_how,
-            observed=thirds / T,
-            sharp=sharp,
-        ),
-        *check_each(
-            attainment,
-            paper_claim,
-            LABEL,
-            pair,
-            "p = e₂, y = 1",
-            observed=steepest,
-            paper=probability(M),
-        ),
-    ]
-
-
-def check_never_attained(K: int, bound, best_ratio: float) -> list[Check]:
-    """‖∇_zℓ‖ is at most 16/27 of M/(√2T), which A = I reaches at p = (1/3, 2/3) for any T."""
-    identity, p = configurations.quadratics(K).select("extremal: identity"), np.zeros(K)
-    p[:2] = 1 / 3, 2 / 3
-    rows = []
-    for T in softmax.TEMPERATURES:
-        (paper,) = identity.evaluate(partial(bound, temperature=T), "paper")
-        ratio = np.linalg.norm(softmax.logit_gradient(p)) / T / paper
-        columns = {"observed": ratio, "sharp": best_ratio}
-        claim, how = "‖∇_zℓ‖/(M/(√2T)) = 16/27 at best", f"p = (1/3, 2/3), T={T}"
-        rows += check_each(attainment, claim, NEVER, identity, how, **columns)
-    return rows
-
-
-@partial(quick_jit, static_argnames="form")
-def _gradients(stacked, points, starts, *, form):
-    """The error of Eq. (prob-gradient), the largest ‖∇_pℓ‖ `[c]`, and ‖∇_zℓ‖ `[c, T]`."""
-    labels = jnp.arange(points.shape[1])
-
-    def one(F):
-        over_labels = jax.vmap(lambda p, y: _form_error(F, form, p, y), in_axes=(None, 0))
+        labels = jnp.arange(K)
+        in_p, in_z = jax.vmap(steepest)(labels)
+        over_labels = jax.vmap(error, in_axes=(None, 0))
         errors = jax.vmap(over_labels, in_axes=(0, None))(points, labels)
-        in_p, in_z = jax.vmap(lambda y: _steepest(F, y, starts))(labels)
         return jnp.max(errors), jnp.max(in_p), jnp.max(in_z, axis=0)
 
-    return jax.vmap(one)(stacked)
+    starts = np.concatenate([thirds, np.eye(K)[1:2], draws(K, count=2, seed=6)])
+    error, in_p, in_z = cases.map(one, points(K, count=2), starts)
+    q = cases.evaluate(curvature.envelope, M="M")
+    q |= {"error": error / q["M"], "in_p": in_p, "√2M": math.sqrt(2) * q["M"], "16/27": 16 / 27}
+    for i, T in enumerate(TEMPERATURES):
+        names = {f"paper{T}": "paper", f"sharp{T}": "sharp"}
+        q |= cases.evaluate(partial(bounds.logit_gradient, temperature=T), **names)
+        q |= {f"in_z{T}": in_z[:, i], f"share{T}": in_z[:, i] / q[f"paper{T}"]}
+    return q
 
 
-def _form_error(F, form, p, y):
-    """H(p)(p − e_y) against autodiff of the library's score and of Eq. (score) as it stands."""
-    p, e_y = probes.move_inside(p), simplex.vertex(y, p.shape[0], p.dtype)
-    slope = form(F, p, y)
-    stated = jax.grad(lambda p: -F(p) - jax.jvp(F, (p,), (e_y - p,))[1])(p)
-    library = jax.grad(lambda p: bregman_score(F)(p, y))(p)
-    return jnp.maximum(jnp.max(jnp.abs(slope - stated)), jnp.max(jnp.abs(slope - library)))
+def measure_softmax(cases: Cases) -> dict:
+    """Ascents on ‖J‖ and on the product of norms; the cases are temperatures."""
+    K = cases.K
+    thirds, half = np.zeros((2, K))
+    thirds[:2], half[:2] = (1 / 3, 2 / 3), 0.5
+    d = thirds - np.eye(K)[0]
+
+    def norm(z, T):
+        # the largest singular value, which is an eigenvalue
+        return jnp.linalg.eigvalsh(jax.jacobian(lambda z: jax.nn.softmax(z / T))(z))[-1]
+
+    def one(T, starts, scaled):
+        def joint(p):
+            d = p - simplex.vertex(0, K, p.dtype)
+            push = jnp.linalg.norm(p * (d - jnp.dot(p, d)))
+            return 0.5 * (norm(jnp.log(p), 1.0) * jnp.linalg.norm(d) + push)
+
+        return {
+            "norm": maximise(lambda p: norm(T * jnp.log(p), T), starts).value,
+            "at_half": norm(T * scaled, T),
+            "joint": maximise(joint, starts).value,
+            "1/(2T)": 1 / (2 * T),
+        }
+
+    starts = np.concatenate([points(K, count=4), [half]])
+    return cases.map(one, starts, np.where(half > 0, 0.0, -1e4)) | {
+        "at_thirds": np.linalg.norm(thirds * (d - thirds @ d)),
+        "proved": every_class_count.proved_constant(),
+        "8√2/27": bounds.SHARP_GRADIENT,
+    }
 
 
-def _steepest(F, y, starts):
-    """The largest ‖∇_pℓ‖ found, and ‖∇_zℓ‖ of the library's loss where ‖JHd‖ is largest."""
-
-    def sizes(p):
-        h = jax.jvp(jax.grad(F), (p,), (p - simplex.vertex(y, p.shape[0], p.dtype),))[1]
-        return jnp.stack([jnp.linalg.norm(h), jnp.linalg.norm(p * (h - jnp.dot(p, h)))])
-
-    def largest(choice):
-        return probes.maximise_inside(lambda p: jnp.dot(choice, sizes(p)), starts)
-
-    optima = jax.vmap(largest)(jnp.eye(2))
-    p = probes.move_inside(optima.point[1])
-
-    def logit_slope(T):
-        loss = on_logits(bregman_score(F), T)
-        return jnp.linalg.norm(jax.grad(lambda z: loss(z, y))(T * jnp.log(p)))
-
-    return optima.value[0], jax.vmap(logit_slope)(jnp.array(softmax.TEMPERATURES))
+GRADIENTS = (
+    Claim("∇_pℓ = H(p)(p − e_y)", "Eq. (prob-gradient)", "error ~ 1e-12", how="autodiff, relative"),
+    Claim("‖∇_pℓ‖ ≤ √2 M", LABEL, "in_p ≤ √2M"),
+    *(
+        Claim("‖∇_zℓ‖ ≤ M/(√2T)", LABEL, f"in_z{T} ≤ sharp{T} ≤ paper{T}", how=f"T={T}, ascents")
+        for T in TEMPERATURES
+    ),
+)
+FALSE_FORMS = {
+    "Eq. (prob-gradient) of label 0": {"form": lambda F, p, y: gradient_form(F, p, 0 * y)},
+    "p for p − e_y": {"form": lambda F, p, y: jax.jvp(jax.grad(F), (p,), (p,))[1]},
+}
+METRICS = Family(
+    lambda K: quadratics(K).select("seed 0|random|extremal"),  # each takes ascents
+    measure,
+    (
+        *GRADIENTS,
+        Claim("‖∇_pℓ‖ = √2 M is attained", LABEL, "in_p = √2M", "pair metric"),
+        *(
+            claim
+            for T in TEMPERATURES
+            for claim in (
+                Claim("‖∇_zℓ‖ = (8√2/27) M_T/T", SHARPER, f"in_z{T} = sharp{T}", "identity"),
+                Claim("‖∇_zℓ‖/(M/(√2T)) = 16/27 at best", NEVER, f"share{T} = 16/27", "identity"),
+            )
+        ),
+    ),
+    how="ascents over p for each label",
+    false={
+        **FALSE_FORMS,
+        "√2 M → 1.4 M": {"√2M": 1.4 / math.sqrt(2)},
+        "bound × 0.999": {"sharp2.0": 0.999},
+        "T → T²": {"sharp0.5": 2, "paper0.5": 2},
+        "16/27 → 3/5": {"16/27": 3 / 5 * 27 / 16},
+        "16/27 → 4/7": {"16/27": 4 / 7 * 27 / 16},
+    },
+    datasets=True,
+)
+RIDGES = Family(
+    hyperbolics, measure, GRADIENTS, how="ascents over p for each label", false=FALSE_FORMS
+)
+SOFTMAX = Family(
+    lambda K: Cases(K, {f"T={T}": np.float64(T) for T in TEMPERATURES}),
+    measure_softmax,
+    (
+        Claim("‖J‖ ≤ 1/(2T)", LABEL, "norm ≤ 1/(2T)"),
+        Claim("‖J‖ = 1/(2T) at (½, ½)", LABEL, "at_half = 1/(2T)"),
+        Claim("½(‖J‖‖d‖ + ‖Jd‖) ≤ 8√2/27", SHARPER, "joint ≤ 8√2/27"),
+        Claim("8√2/27 is proved", SHARPER, "proved = 8√2/27", how="every K; see the module"),
+        Claim("8√2/27 at p_y = 1/3", SHARPER, "at_thirds = 8√2/27", how="A = I"),
+    ),
+    how="ascents",
+    false={
+        "constant × 0.999": {"8√2/27": 0.999},
+        "constant × 1.01": {"8√2/27": 1.01},
+        "Jacobian 1/(2T²)": {"1/(2T)": lambda q: 2 * q["1/(2T)"] ** 2},
+        "T dropped from ‖J‖": {"1/(2T)": lambda q: 0.5},
+        "‖J‖ ≤ 1/T": {"1/(2T)": 2},
+    },
+)
+FAMILIES = METRICS, RIDGES, SOFTMAX

@@ -4,18 +4,33 @@ The cosines of standardised Digits centroids are negative for most pairs, and Di
 the eigenvalue −2.71. The library's weights are a kernel, and it refuses negative ones.
 """
 
-from collections.abc import Callable
+from functools import cache
 
+import jax.numpy as jnp
 import numpy as np
 
 from pgeom.data import sources
 from pgeom.paper import class_structure
-from proofs_numeric.check import Check, agreement, upper_bound
+from proofs_numeric.claims import Cases, Claim, Family
 
 LABEL = "Eq. (capm-matrix)"
 NEGATIVE = "beyond the paper: negative graph weights make the Laplacian indefinite"
-EIGENVALUE = -2.71  # of the cosines of Digits, to half a unit of its last digit
-DRAWS = 20
+
+
+@cache
+def centroids(K: int) -> Cases:
+    """Centroids `[K, d]`: random ones of twenty scales, and for K = 10 those of Digits."""
+    rng = np.random.default_rng([17, K])
+    found = {
+        f"scale {scale:.3g}": rng.normal(size=(K, 5)) * scale for scale in np.logspace(-2, 2, 20)
+    }
+    dataset = sources.load("digits")
+    if dataset.num_classes == K:
+        x = np.asarray(dataset.features, np.float64)
+        spread = x.std(axis=0)
+        x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        found["Digits"] = np.asarray(class_structure.class_stats(x, dataset.labels, K).centroids)
+    return Cases(K, found)
 
 
 def cosines(centroids: np.ndarray) -> np.ndarray:
@@ -24,65 +39,60 @@ def cosines(centroids: np.ndarray) -> np.ndarray:
     return unit @ unit.T * (1 - np.eye(len(unit)))
 
 
-def checks(
-    K: int,
-    *,
-    weights: Callable = class_structure.centroid_graph,
-    laplacian: Callable = class_structure.laplacian,
-    eigenvalue: float = EIGENVALUE,
-) -> list[Check]:
-    """The library's weights and their Laplacian on K classes, under test; Digits for K = 10."""
-    rng = np.random.default_rng([17, K])
-    centroids = [rng.normal(size=(K, 5)) * scale for scale in np.logspace(-2, 2, DRAWS)]
-    rows = check_laplacian(centroids, weights, f"K={K}: {DRAWS} random sets of centroids")
-    if sources.load("digits").num_classes == K:
-        digits = standardised_centroids("digits")
-        rows += check_laplacian([digits], weights, "the centroids of Digits")
-        rows += check_digits(digits, laplacian, eigenvalue)
-    return rows
+def least_eigenvalue(weights: np.ndarray) -> float:
+    """Of Diag(W1) − W."""
+    return np.linalg.eigvalsh(np.diag(weights.sum(axis=1)) - weights)[0]
 
 
-def check_laplacian(centroids: list[np.ndarray], weights, how: str) -> list[Check]:
-    """Diag(W1) − W of the library's weights: no negative eigenvalue, and zero for 1."""
-    graphs = np.stack([np.asarray(weights(one), np.float64) for one in centroids])
-    L = _stated_laplacian(graphs)
-    spectra = np.linalg.eigvalsh(L)
-    size = np.abs(L).sum(axis=2).max()
-    least, asymmetry = -spectra.min() / size, np.abs(graphs - graphs.transpose(0, 2, 1)).max()
-    return [
-        agreement("L_G ⪰ 0: −λ_min", LABEL, error=max(least, 0.0), tolerance=1e-12, how=how),
-        agreement("λ_min(L_G) = 0", LABEL, error=abs(least), tolerance=1e-12, how=how),
-        upper_bound("weights are not negative", LABEL, observed=-graphs.min(), paper=0.0, how=how),
-        agreement("weights are symmetric", LABEL, error=asymmetry, tolerance=1e-12, how=how),
-    ]
+def measure(cases: Cases, weights=class_structure.centroid_graph) -> dict:
+    """The Laplacian of the library's weights."""
+    graphs = [np.asarray(weights(one), np.float64) for one in cases.values.values()]
+    least = np.array(
+        [least_eigenvalue(W) / max(2 * np.abs(W).sum(axis=1).max(), 1e-9) for W in graphs]
+    )
+    return {
+        "below": np.maximum(-least, 0.0),
+        "apart": np.abs(least),
+        "negative": np.array([-W.min() for W in graphs]),
+        "asymmetry": np.array([np.abs(W - W.T).max() for W in graphs]),
+    }
 
 
-def check_digits(centroids: np.ndarray, laplacian, eigenvalue: float) -> list[Check]:
-    """Cosines would make it indefinite, which is why they are refused."""
-    graph = cosines(centroids)
-    least = float(np.linalg.eigvalsh(_stated_laplacian(graph)).min())
-    how = f"{np.mean(graph < 0):.0%} of the cosines are negative; λ_min = {least:.5f}"
+def measure_cosines(cases: Cases, laplacian=class_structure.laplacian) -> dict:
+    """The Laplacian of cosines, and whether the library refuses them."""
+    graph = cosines(cases.values["Digits"])
     try:
         laplacian(graph)
-        accepted = 1.0
-    except ValueError as error:
-        accepted, how = 0.0, f"{how}; {error}"
-    claim, refused = "cosines of Digits: λ_min = −2.71", "negative weights are refused"
-    return [
-        agreement(claim, NEGATIVE, error=abs(least - eigenvalue), tolerance=5e-3, how=how),
-        agreement(refused, NEGATIVE, error=accepted, tolerance=0.0, how=how),
-    ]
+    except ValueError:
+        return {"least": least_eigenvalue(graph), "printed": -2.71, "accepted": 0.0}
+    return {"least": least_eigenvalue(graph), "printed": -2.71, "accepted": 1.0}
 
 
-def standardised_centroids(name: str) -> np.ndarray:
-    """The class means `[K, d]` of all examples of a dataset, each feature standardised."""
-    dataset = sources.load(name)
-    x = np.asarray(dataset.features, np.float64)
-    spread = x.std(axis=0)
-    x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    return np.asarray(class_structure.class_stats(x, dataset.labels, dataset.num_classes).centroids)
-
-
-def _stated_laplacian(weights: np.ndarray) -> np.ndarray:
-    """Diag(W1) − W, `[..., K, K]`, of any weights."""
-    return weights.sum(axis=-1)[..., None] * np.eye(weights.shape[-1]) - weights
+KERNEL = Family(
+    centroids,
+    measure,
+    (
+        Claim("L_G ⪰ 0: −λ_min", LABEL, "below ~ 1e-12"),
+        Claim("λ_min(L_G) = 0", LABEL, "apart ~ 1e-12"),
+        Claim("weights are not negative", LABEL, "negative ≤ 0"),
+        Claim("weights are symmetric", LABEL, "asymmetry ~ 1e-12"),
+    ),
+    how="the library's weights",
+    false={"cosines": {"weights": cosines}},
+)
+COSINES = Family(
+    lambda K: centroids(K).select("Digits"),
+    measure_cosines,
+    (
+        # to half a unit of its last digit
+        Claim("cosines of Digits: λ_min = −2.71", NEGATIVE, "least ≈ printed ± 5e-3"),
+        Claim("negative weights are refused", NEGATIVE, "accepted ~ 0"),
+    ),
+    how="cosines of standardised centroids",
+    false={
+        "−2.71 → −2.7": {"printed": lambda q: -2.7, "K": 10},
+        "nothing is refused": {"laplacian": jnp.asarray, "K": 10},
+    },
+    classes=range(10, 11),
+)
+FAMILIES = KERNEL, COSINES

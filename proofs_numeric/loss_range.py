@@ -1,162 +1,171 @@
 """Props. (capm, hpg): 0 ≤ ℓ_F(p, y) ≤ M.
 
 Sharper: for CAPM the exact maximum, at a pair of vertices; for HPG each ridge at its own worst
-vertex. The loss of HPG grows along rays from e_y, so that its supremum lies on the face p_y = 0,
-but not always at a vertex of it; the module `ridge_range` shows both.
+vertex. Along a ray from e_y the loss of HPG grows, d/dt ℓ(e_y + td, y) = t dᵀH(e_y + td)d ≥
+m_T t‖d‖², so that its supremum lies on the face p_y = 0, but not always at a vertex of it: there,
+branch and bound finds it, see `exact_range`.
 """
 
-from collections.abc import Callable
-from functools import partial
+import math
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from pgeom import simplex
-from pgeom.compilation import quick_jit
 from pgeom.diagnosis import bounds, curvature
 from pgeom.scores import bregman_score
-from proofs_numeric import configurations, exact_range, probes, ridge_range
-from proofs_numeric.check import Check, attainment, check_each, lower_bound, upper_bound
-from proofs_numeric.configurations import Configurations
+from proofs_numeric import exact_range
+from proofs_numeric.claims import Cases, Claim, Family
+from proofs_numeric.configurations import hyperbolics, quadratics
+from proofs_numeric.regret import ENVELOPE
+from proofs_numeric.search import MOST, Proof, draws, maximise, move_inside, points
 
 LABEL = "Props. (capm, hpg)"
-EXACT = "beyond the paper: the exact range of a quadratic score"
+QUADRATIC = "beyond the paper: the exact range of a quadratic score"
+RAYS = "beyond the paper: the loss grows along rays from e_y"
 FACES = "beyond the paper: the largest HPG loss need not be at a vertex"
-OFF_VERTEX = 1.5  # the least ratio of supremum and vertex maximum in the regression case
-FACE = 2001  # grid points on the edge p_y = 0 of three classes
+EXACT = "beyond the paper: the exact range of an HPG score, by branch and bound"
+TIMES = (0.1, 0.5, 1.0)
+NEAR = 1e-4  # ‖d‖² below which the slope is a difference of rounded numbers
+GRID = 2001  # points of an edge
+# whose exact range takes seconds: the others have sharp ridges in many directions
+PROVED = "R=4|ridges [012]|extremal"
+
+RANGE = (
+    Claim("−ℓ(p,y) ≤ 0", LABEL, "negative ≤ 0"),
+    Claim("ℓ(p,y) ≤ M", LABEL, "largest ≤ sharp ≤ M"),
+)
 
 
-def searched_supremum(F, starts: jax.Array) -> jax.Array:
-    """The largest ℓ_F(p, y) that ascents over p find, for each y; `[K]`, of one generator."""
+def largest_at_points(F, starts):
+    """The largest ℓ_F(p, y) at the starts: of a convex loss, vertices among them suffice."""
+    return jnp.max(jax.vmap(lambda p: losses(F, p))(starts))
+
+
+def largest_by_ascents(F, starts):
+    """The largest ℓ_F(p, y) that ascents over p find."""
     score = bregman_score(F)
     labels = jnp.arange(starts.shape[1])
-    return jax.vmap(lambda y: probes.maximise_inside(lambda p: score(p, y), starts).value)(labels)
+    return jnp.max(jax.vmap(lambda y: maximise(lambda p: score(p, y), starts).value)(labels))
 
 
-def probed_supremum(F, starts: jax.Array) -> jax.Array:
-    """The largest ℓ_F(p, y) at the starts themselves, for each y; `[K]`."""
-    labels = jnp.arange(starts.shape[1])
-    over_points = jax.vmap(lambda p, y: bregman_score(F)(p, y), in_axes=(0, None))
-    return jnp.max(jax.vmap(over_points, in_axes=(None, 0))(starts, labels), axis=1)
+def losses(F, p):
+    """ℓ_F(p, y) for every label y, `[K]`."""
+    return jax.vmap(lambda y: bregman_score(F)(p, y))(jnp.arange(p.shape[0]))
 
 
-def checks(
-    K: int,
-    *,
-    bound: Callable = bounds.loss_range,
-    supremum: Callable = searched_supremum,
-    exact: Callable = exact_range.largest_loss,
-    origin: Callable = simplex.vertex,
-    envelope: Callable = curvature.envelope,
-) -> list[Check]:
-    """Every check of the range on K classes, with bounds, searches and rays under test."""
-    ridges = configurations.hyperbolics(K)
-    extremes = _extremes(ridges, supremum)
-    return [
-        *check_capm(K, bound=bound),
-        *check_ridges(ridges, bound, extremes),
-        *ridge_range.checks(ridges, extremes[2], exact=exact, origin=origin, envelope=envelope),
+def measure(cases: Cases, supremum=largest_at_points) -> dict:
+    """The least loss at points, the largest at vertices, and the supremum."""
+    K = cases.K
+
+    def one(F, points, starts):
+        table = jax.vmap(lambda p: losses(F, p))(points)
+        vertices = jnp.max(jax.vmap(lambda p: losses(F, p))(jnp.eye(K)))
+        found = supremum(F, starts)
+        largest = jnp.maximum(found, vertices)
+        return {
+            "negative": -jnp.min(table),
+            "vertices": vertices,
+            "found": found,
+            "largest": largest,
+        }
+
+    starts = np.concatenate([np.eye(K)[:2], draws(K, count=2, seed=5)])
+    q = cases.map(one, points(K, count=8), starts)
+    return q | cases.evaluate(bounds.loss_range, M="paper", sharp="sharp")
+
+
+def measure_ridges(cases: Cases, supremum=largest_by_ascents, most=MOST) -> dict:
+    """The same by ascents; the exact range; on the edges of three classes, that of a grid."""
+    K, q = cases.K, measure(cases, supremum=supremum)
+    nowhere = Proof(math.nan, math.nan, np.full(K, 1 / K), 0), 0
+    exact = [
+        exact_range.largest_loss(F, most=most) if re.search(PROVED, name) else nowhere
+        for name, F in cases.values.items()
     ]
+    at = np.stack([proof.point for proof, _ in exact]), np.array([y for _, y in exact])
+    t = np.linspace(0, 1, GRID)
+    edge = np.stack([np.zeros(GRID), t, 1 - t], axis=1)
+    edges = np.concatenate([np.roll(edge, y, axis=1) for y in range(3)])
+    return q | {
+        "low": np.array([proof.low for proof, _ in exact]),
+        "high": np.array([proof.high for proof, _ in exact]),
+        "attained": cases.map(lambda F, p, y: bregman_score(F)(p, y), beside=at),
+        "face": cases.map(largest_at_points, edges) if K == 3 else 0.0,
+        "above": q["found"] / q["vertices"],
+    }
 
 
-def check_capm(K: int, *, bound: Callable = bounds.loss_range) -> list[Check]:
-    """CAPM: within its range, which is the vertex maximum; the pair metric attains M.
+def measure_rays(cases: Cases, origin=simplex.vertex) -> dict:
+    """The least slope of the loss over t‖d‖² on rays from `origin(y, K, dtype)`."""
+    K = cases.K
 
-    The loss is convex in p, so that the probes, vertices among them, find what an ascent would.
-    """
-    cases = configurations.quadratics(K)
-    extremes = _extremes(cases, probed_supremum)
-    paper, sharp = cases.evaluate(bound, "paper", "sharp")
-    vertices, how = extremes[1], "all pairs of vertices"
-    claim = "CAPM: exact range is the vertex maximum"
-    return [
-        *_check_range(cases, paper, sharp, extremes),
-        *check_each(attainment, claim, EXACT, cases, how, observed=vertices, sharp=sharp),
-        *_check_attained(cases, "extremal: pair metric", vertices, paper),
-    ]
+    def one(F, points):
+        def slope(p, y, t):
+            start = origin(y, K, p.dtype)
+            d = move_inside(p) - start
+            growth = jax.jvp(lambda p: bregman_score(F)(p, y), (start + t * d,), (d,))[1]
+            far = jnp.sum(d**2) > NEAR
+            return jnp.where(far, growth / jnp.where(far, t * jnp.sum(d**2), 1), jnp.inf)
 
+        grid = [x.ravel() for x in jnp.meshgrid(*map(jnp.arange, (len(points), K, len(TIMES))))]
+        each = jax.vmap(slope)(points[grid[0]], grid[1], jnp.array(TIMES)[grid[2]])
+        return {"growth": jnp.min(each)}
 
-def check_ridges(cases: Configurations, bound, extremes) -> list[Check]:
-    """HPG: within its range; a wide ridge attains M; the off-vertex supremum is found."""
-    paper, sharp = cases.evaluate(bound, "paper", "sharp")
-    rows = _check_range(cases, paper, sharp, extremes)
-    rows += _check_attained(cases, "extremal: wide ridge", extremes[1], paper)
-    return rows + (_check_off_vertex(cases, extremes) if cases.K == 3 else [])
+    return cases.map(one, points(K, count=2)) | cases.evaluate(curvature.envelope, **ENVELOPE)
 
 
-def _check_range(cases: Configurations, paper, sharp, extremes) -> list[Check]:
-    lowest, vertices, highest = extremes
-    how = f"ascents and probes, {len(_starts(cases.K))} starts for each label"
-    columns = {"observed": np.maximum(vertices, highest), "paper": paper, "sharp": sharp}
-    return [
-        *check_each(upper_bound, "−ℓ(p,y) ≤ 0", LABEL, cases, how, observed=-lowest, paper=0.0),
-        *check_each(upper_bound, "ℓ(p,y) ≤ M", LABEL, cases, how, **columns),
-    ]
-
-
-def _check_attained(cases: Configurations, name: str, vertices, paper) -> list[Check]:
-    i, one = cases.names.index(name), cases.select(name)
-    columns = {"observed": vertices[i], "paper": paper[i]}
-    return check_each(attainment, "range M is attained", LABEL, one, "p = e₂, y = 1", **columns)
-
-
-def _check_off_vertex(cases: Configurations, extremes) -> list[Check]:
-    """The regression case: the supremum is off-vertex, and no point of the face exceeds it."""
-    one = cases.select("off vertex")
-    i = cases.names.index(one.names[0])
-    vertices, highest = extremes[1][i], extremes[2][i]
-    t = np.linspace(0, 1, FACE)
-    edge = np.stack([np.zeros(FACE), t, 1 - t], axis=1)
-    face = np.max(_face_losses(cases.generators[i], edge))
-    how, compared = f"{FACE} points of each face", f"{highest:.6f} against {vertices:.6f}"
-    claims = (
-        "HPG: supremum ≥ every loss on a face",
-        f"HPG: supremum ≥ {OFF_VERTEX} vertex maximum",
-    )
-    return [
-        *check_each(upper_bound, claims[0], FACES, one, how, observed=face, sharp=highest),
-        *check_each(
-            lower_bound,
-            claims[1],
-            FACES,
-            one,
-            compared,
-            observed=highest / vertices,
-            sharp=OFF_VERTEX,
+METRICS = Family(
+    quadratics,
+    measure,
+    (
+        *RANGE,
+        Claim("CAPM: exact range is the vertex maximum", QUADRATIC, "vertices = sharp"),
+        Claim("range M is attained", LABEL, "vertices = M", "pair metric"),
+    ),
+    how="points, vertices among them, for each label",
+    false={"M/2": {"M": 0.5}, "sharp × 1.001": {"sharp": 1.001}},
+    datasets=True,
+)
+RIDGES = Family(
+    hyperbolics,
+    measure_ridges,
+    (
+        *RANGE,
+        Claim("range M is attained", LABEL, "vertices = M", "wide ridge"),
+        Claim("HPG: exact range ≤ its formula ≤ M", EXACT, "low ≤ sharp ≤ M", PROVED),
+        Claim(
+            "HPG: the exact range is attained",
+            EXACT,
+            "attained = high",
+            PROVED,
+            shortfall=2 * exact_range.GAP,
         ),
-    ]
-
-
-def _starts(K: int) -> np.ndarray:
-    return np.concatenate([np.eye(K)[:2], probes.draws(K, count=2, seed=5)])
-
-
-def _extremes(cases: Configurations, supremum):
-    """The least loss at probe points, the largest at vertices and the supremum, `[c]` each."""
-    points, starts = probes.points(cases.K, count=8), _starts(cases.K)
-    results = _losses(cases.stacked, points, starts, supremum=supremum)
-    return tuple(np.asarray(result) for result in results)
-
-
-@partial(quick_jit, static_argnames="supremum")
-def _losses(stacked, points, starts, *, supremum):
-    K = points.shape[1]
-
-    def one(F):
-        table = jax.vmap(lambda y: jax.vmap(lambda p: bregman_score(F)(p, y))(points))
-        losses = table(jnp.arange(K))
-        vertices = losses[:, 1 : K + 1]  # where `probes.points` has them
-        return jnp.min(losses), jnp.max(vertices), jnp.max(supremum(F, starts))
-
-    return jax.vmap(one)(stacked)
-
-
-@quick_jit
-def _face_losses(F, edge):
-    """The losses `[3, n]` on the faces p_y = 0 of three classes, given as (0, t, 1 − t)."""
-
-    def losses(y):
-        return bregman_score(F)(jnp.roll(edge, y, axis=1), jnp.full(edge.shape[0], y))
-
-    return jnp.stack([losses(y) for y in range(3)])
+        Claim("HPG: search ≤ exact range", EXACT, "found ≤ high", PROVED),
+        Claim("HPG: supremum ≥ every loss on a face", FACES, "face ≤ found", "off vertex"),
+        Claim("HPG: supremum ≥ 1.5 vertex maximum", FACES, "above ≥ 1.5", "off vertex"),
+    ),
+    how="ascents for each label; branch and bound on the faces p_y = 0",
+    false={
+        "vertex-only supremum": {"supremum": lambda F, starts: largest_at_points(F, jnp.eye(3))},
+        "exact range without branching": {"most": 1},
+        "exact range from vertices": {"high": lambda q: q["vertices"]},
+        "M/2": {"M": 0.5},
+    },
+)
+GROWTH = Family(
+    hyperbolics,
+    measure_rays,
+    (
+        Claim("dℓ(e_y + td, y)/dt ≥ m_T t‖d‖²", RAYS, "growth ≥ m_T"),
+        Claim("growth m_T t‖d‖² is attained", RAYS, "m_T = growth", "no ridge"),
+    ),
+    how=f"t = {TIMES} on the rays to points, for each label",
+    false={
+        "rays from the centre": {"origin": lambda y, K, dtype: jnp.full(K, 1 / K, dtype)},
+        "growth by M_T": {"m_T": lambda q: q["M_T"]},
+    },
+)
+FAMILIES = METRICS, RIDGES, GROWTH

@@ -24,14 +24,12 @@ from pgeom.diagnosis import bounds, curvature
 from pgeom.generators import Hyperbolic, Quadratic, shannon, squared_norm
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.structured import hpg_generator
-from pgeom.paper import displacement
 from pgeom.scores import bregman_divergence, bregman_score, on_logits
 from pgeom.types import Generator
-from proofs_numeric import configurations, probes
-from proofs_numeric.experiment_metrics import experiment_matrix
-from proofs_numeric.instances import float64
-from proofs_numeric.penalised_minimum import all_starts, solve
-from proofs_numeric.target_problems import Problem
+from proofs_numeric.claims import Cases
+from proofs_numeric.configurations import experiment_matrix, float64, hyperbolics
+from proofs_numeric.displacement import EXPERIMENT, Target, measure
+from proofs_numeric.search import draws
 
 K = 10
 BETA0 = LOSSES["apms"].constants["beta0"]  # at which the experiments begin
@@ -76,25 +74,27 @@ def tangent_eigenvalues(F: Generator) -> np.ndarray:
     def spectrum(p):
         return jnp.linalg.eigvalsh(basis.T @ jax.hessian(F)(p) @ basis)
 
-    return np.ravel(quick_jit(jax.vmap(spectrum))(probes.draws(K, count=700, seed=20)))
+    return np.ravel(quick_jit(jax.vmap(spectrum))(draws(K, count=700, seed=20)))
 
 
 def draw_displacement(axes: Axes) -> None:
     """The displacement of the APMS target, between the paper's bounds and the sharper ones."""
     eta = np.random.default_rng([21, K]).dirichlet(np.full(K, 0.7))
     F, betas = _hpg(), np.logspace(-3, 0, 13)
-    problems = [Problem("", F, eta, configurations.EXPERIMENT, beta) for beta in betas]
-    solved = solve(problems, displacement.displacement_bounds, all_starts)
+    targets = {
+        f"{beta:g}": jax.tree.map(float64, Target(F, eta, EXPERIMENT, beta)) for beta in betas
+    }
+    q = measure(Cases(K, targets))
     curves = (
-        ([one.bounds.square_root for one in solved], RED, "--", r"paper: $\sqrt{2\beta C_r/m}$"),
-        ([one.bounds.linear for one in solved], BLUE, "-.", r"paper: $\sqrt{2}\beta/m$"),
-        ([one.bounds.cone for one in solved], GREEN, ":", "sharper: cone bound"),
-        ([one.bounds.lower for one in solved], GREY, (0, (1, 3)), "lower bound"),
+        ("square_root", RED, "--", r"paper: $\sqrt{2\beta C_r/m}$"),
+        ("linear", BLUE, "-.", r"paper: $\sqrt{2}\beta/m$"),
+        ("cone", GREEN, ":", "sharper: cone bound"),
+        ("lower", GREY, (0, (1, 3)), "lower bound"),
     )
-    for values, colour, line, label in curves:
-        axes.loglog(betas, values, color=colour, linestyle=line, linewidth=1.6, label=label)
-    distances, colour = [one.distance for one in solved], LOOKS["apms"].colour
-    axes.loglog(betas, distances, "o-", color=colour, markersize=3.5, label="global minimiser")
+    for name, colour, line, label in curves:
+        axes.loglog(betas, q[name], color=colour, linestyle=line, linewidth=1.6, label=label)
+    colour, style = LOOKS["apms"].colour, {"markersize": 3.5, "label": "global minimiser"}
+    axes.loglog(betas, q["distance"], "o-", color=colour, **style)
     axes.axhline(math.sqrt(2), color="#bbbbbb", linewidth=0.8)
     axes.text(betas[0], 1.7, "diameter of the simplex", fontsize=7, color=GREY)
     axes.axvline(BETA0, color="#bbbbbb", linewidth=0.8)
@@ -122,7 +122,7 @@ def draw_spectrum(axes: Axes) -> None:
 def draw_regret(axes: Axes) -> None:
     """2D(η, p)/‖η − p‖² of HPG on pairs near and far, between its quadratic bounds."""
     F = _hpg()
-    eta, p = probes.draws(K, count=800, seed=22), probes.draws(K, count=800, seed=23)
+    eta, p = draws(K, count=800, seed=22), draws(K, count=800, seed=23)
     rng = np.random.default_rng(24)
     near = rng.uniform(0, 1, (len(p), 1)) ** 2
     p = near * p[rng.permutation(len(p))] + (1 - near) * eta
@@ -175,7 +175,7 @@ def draw_contamination(axes: Axes) -> None:
 
 def _hpg() -> Hyperbolic:
     """The experiments' HPG, in float64."""
-    return configurations.hyperbolics(K).get("HPG experiments R=4")
+    return hyperbolics(K).values["HPG experiments R=4"]
 
 
 @cache

@@ -160,7 +160,7 @@ def test_every_file_keeps_the_direction():
         ("benchmarks/training.py", "from experiments.noise import main"),
         ("benchmarks/jax_training.py", "import torch"),
         ("experiments/noise.py", "from benchmarks.page import spread"),
-        ("experiments/noise.py", "from proofs_numeric import probes"),
+        ("experiments/noise.py", "from proofs_numeric import search"),
         ("proofs_numeric/regret.py", "from pgeom.losses import likelihood"),
         ("proofs_numeric/regret.py", "from pgeom.training.settings import PROTOCOL"),
         ("proofs_numeric/regret.py", "from experiments.engine import study"),

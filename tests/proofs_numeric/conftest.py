@@ -1,6 +1,4 @@
-"""Checks compile much and run little: no optimisation, float64, and results shared by tests."""
-
-from functools import cache
+"""Checks compile much and run little: no optimisation, and float64."""
 
 import jax
 import pytest
@@ -16,9 +14,3 @@ def as_at_the_entry_point(x64, monkeypatch):
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
-
-
-@pytest.fixture(scope="session")
-def checked():
-    """`checked(claim, K)`: the unmutated checks, computed once."""
-    return cache(lambda claim, K: tuple(runner.CLAIMS[claim].checks(K)))

@@ -1,102 +1,135 @@
-"""Every claim holds, its sharper bounds are bounds, and no false claim in its place would hold.
+"""Every claim holds, and every false version fails; what a verdict is, and that none is broken.
 
 One file, because all of it shares the programs of a claim: each is a compilation.
 """
 
+import math
 import re
+from importlib import import_module
 
 import numpy as np
 import pytest
 
-from proofs_numeric import check_table, penalised_minimum, runner
-from proofs_numeric.failures import FLOAT32
-from tests.proofs_numeric.mutations import MUTATIONS
+from proofs_numeric import runner
+from proofs_numeric.claims import Claim
+from proofs_numeric.displacement import all_starts
+from proofs_numeric.numerics import FLOAT32
 
-# where the regression cases and attained constants of a claim are; each K costs a compilation
-CLASSES = dict.fromkeys(runner.CLAIMS, 3) | {"gradients": 2, "displacement": 2, "contamination": 2}
-# whose checks compare a bound of the paper with a sharper one
-ONE_BOUND = ("margin", "margin_steps", "improper", "graph_weights", "numerics", "canonical_links")
-TWO_BOUNDS = [claim for claim in CLASSES if claim not in ONE_BOUND]
-
-
-@pytest.mark.parametrize("claim", CLASSES)
-def test_claims_hold(claim, checked):
-    assert not [check for check in checked(claim, CLASSES[claim]) if not check.holds]
+FAMILIES = {
+    f"{name} {i}": family
+    for name in runner.NAMES
+    for i, family in enumerate(import_module(f"proofs_numeric.{name}").FAMILIES)
+}
+EVERY = pytest.mark.parametrize("name", FAMILIES)
+VERSIONS = [(name, version) for name, family in FAMILIES.items() for version in family.false]
 
 
-@pytest.mark.parametrize("claim", TWO_BOUNDS)
-def test_sharp_bounds_are_sharper_and_valid(claim, checked):
-    both = [
-        check
-        for check in checked(claim, CLASSES[claim])
-        if check.paper_bound is not None and check.sharp_bound is not None
-    ]
-    assert both
-    assert all(check.ratio_to_sharp <= 1 + 1e-9 for check in both)
-    assert all(check.ratio_to_paper <= check.ratio_to_sharp * (1 + 1e-9) for check in both)
+def classes(family):
+    """Three, unless the family is about others."""
+    return 3 if 3 in family.classes else family.classes[0]
 
 
-@pytest.mark.parametrize("claim", TWO_BOUNDS)
-def test_medians_are_reported_for_every_claim_with_two_bounds(claim, checked):
-    medians = check_table.median_sharpness({claim: list(checked(claim, CLASSES[claim]))})
-    assert medians
-    assert all(name.startswith(f"{claim}: ") for name in medians)
-    if claim == "displacement":
-        assert medians["displacement: ‖p*−η‖ ≤ √2β/m"] < 0.5
+@EVERY
+def test_every_claim_holds(name):
+    family = FAMILIES[name]
+    checks = family.checks(classes(family))
+    assert [check for check in checks if not check.holds] == []
+    assert {claim.statement for claim in family.claims} - {check.claim for check in checks} <= {
+        "the global minimum is at x = 1"  # of two classes
+    }
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS)
-def test_no_mutation_survives(mutation, checked):
-    claim, K, changed = MUTATIONS[mutation]
-    assert all(check.holds for check in checked(claim, K)), "the true claim must hold"
-    broken = [check for check in runner.CLAIMS[claim].checks(K, **changed) if not check.holds]
-    assert broken, f"{mutation} went unnoticed"
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_every_false_version_fails(name, version):
+    assert not all(check.holds for check in FAMILIES[name].check_false(version))
 
 
-def test_every_claim_is_mutated():
-    assert {claim for claim, _, _ in MUTATIONS.values()} == set(runner.CLAIMS)
+@EVERY
+@pytest.mark.parametrize("factor", [0.998, 1.004])
+def test_a_bound_that_is_attained_cannot_be_changed(name, factor):
+    family = FAMILIES[name]
+    for claim in family.claims:
+        if " = " in claim.relation and claim.shortfall < 1e-3:
+            _, bound, *_ = re.split(" = ", claim.relation)
+            family.false["changed"] = {bound: factor}
+            try:
+                broken = [check.claim for check in family.check_false("changed") if not check.holds]
+            finally:
+                del family.false["changed"]
+            assert claim.statement in broken or claim.least > classes(family)
 
 
-@pytest.mark.parametrize("claim", ["margin", "improper"])
-def test_cheap_claims_hold_for_a_hundred_classes(claim, checked):
-    assert all(check.holds for check in checked(claim, 100))
+def test_labels_are_the_papers_or_say_in_words_what_goes_beyond():
+    stated = r"(Lemma|Props?\.|Eq\.|Fig\.|App\.) \(.+\)|beyond the paper: \w.+ \w.+"
+    labels = {claim.label for family in FAMILIES.values() for claim in family.claims} - {FLOAT32}
+    assert [label for label in labels if not re.fullmatch(stated, label)] == []
 
 
-def only(checks, part):
-    (match,) = [check for check in checks if part in check.claim]
-    return match
+def test_the_runner_knows_which_claims_are_cheap_and_about_datasets():
+    for names, has in (
+        (runner.CHEAP, lambda family: 100 in family.classes),
+        (runner.DATASETS, lambda family: family.datasets),
+    ):
+        assert {name.split()[0] for name, family in FAMILIES.items() if has(family)} == {*names}
 
 
-def test_the_global_minimum_is_found_and_the_local_one_reported(checked):
-    check = only(checked("displacement", 2), "global minimum is at x = 1")
-    assert "(0.75, 0.25)→0.78465 (f=0.1487823)" in check.how
-    assert "(1, 0)→1.00000 (f=0.1483034)" in check.how
+@pytest.mark.parametrize("name", ["margin 0", "improper 1"])
+def test_cheap_claims_hold_for_a_hundred_classes(name):
+    assert all(check.holds for check in FAMILIES[name].checks(100))
 
 
-def test_the_supremum_off_the_vertices_is_found(checked):
-    assert only(checked("loss_range", 3), "1.5 vertex maximum").observed >= 1.5
-
-
-def test_the_counterexample(checked):
-    check = only(checked("improper", 2), "−0.308687")
-    assert check.holds
-    assert check.observed <= 1e-6
-
-
-def test_the_extremal_family_uses_one_minus_two_e(checked):
-    check = only(checked("displacement", 2), "√2β/m is attained")
-    np.testing.assert_allclose(check.ratio_to_paper, 1 - 2e-3, rtol=1e-6)
+def test_two_classes_have_two_minima():
+    checks = [one for one in FAMILIES["displacement 0"].checks(2) if "two minima" in one.how]
+    assert all(check.holds for check in checks)
+    assert "x = 1" in str(checks)
+    assert "led to f=0.1483034" in checks[0].how and "0.78465" in checks[0].how
+    assert "(f=0.1487823)" in checks[0].how
 
 
 def test_starts_are_the_target_the_centre_every_vertex_and_draws():
-    starts = penalised_minimum.all_starts(np.array([0.5, 0.3, 0.2]))
+    starts = all_starts(np.array([0.5, 0.3, 0.2]))
     assert starts.shape == (13, 3)
     np.testing.assert_allclose(starts.sum(axis=1), 1)
     np.testing.assert_array_equal(starts[2:5], np.eye(3))
 
 
-@pytest.mark.parametrize("claim", CLASSES)
-def test_every_label_is_the_papers_or_says_in_words_what_goes_beyond(claim, checked):
-    stated = re.compile(r"(Lemma|Props?\.|Eq\.|Fig\.|App\.) \(.+\)|beyond the paper: \w.+ \w.+")
-    labels = {check.paper_label for check in checked(claim, CLASSES[claim])} - {FLOAT32}
-    assert [label for label in labels if not stated.fullmatch(label)] == []
+def verdict(relation, label="Eq. 1", **numbers):
+    return Claim("claim", label, relation).judge(numbers, "")
+
+
+@pytest.mark.parametrize(
+    ("relation", "numbers", "holds"),
+    [
+        ("x ≤ 1.5 ≤ 2", [1.0], True),
+        ("x ≤ 1.5 ≤ 2", [1.6], False),
+        ("x ≤ 2.5 ≤ 2", [1.0], False),  # not sharper
+        ("x ≤ 0", [-1.0], True),
+        ("x ≤ 0", [1e-20], False),
+        ("x ≤ -2", [-1.0], False),
+        ("x ≥ 0.8 ≥ 0.5", [1.0], True),
+        ("x ≥ 0.8 ≥ 0.5", [0.7], False),
+        ("x ≥ 0.8 ≥ 0.9", [1.0], False),  # not sharper
+        ("x ≥ 0.5", [-1.0], False),
+        ("x = 1", [1.0], True),
+        ("x = 1", [0.999], False),
+        ("x = 1", [1.001], False),
+        ("x = 1 = 2", [1.0], False),
+        ("x ~ 1e-12", [1e-13], True),
+        ("x ~ 1e-12", [1e-11], False),
+        ("x ≈ 3 ± 0.1", [2.95], True),
+        ("x ≈ 3 ± 0.1", [3.2], False),
+        ("x ≤ nan", [1.0], False),
+        *((f"x {sign} 1", [x], False) for sign in "≤≥=~" for x in (math.nan, math.inf)),
+    ],
+)
+def test_verdicts(relation, numbers, holds):
+    assert verdict(relation, x=numbers[0]).holds is holds
+
+
+def test_ratios_say_how_much_of_a_bound_is_used():
+    check = verdict("x ≥ 2 ≥ 1", x=4.0)
+    assert (check.ratio_to_paper, check.ratio_to_sharp, check.used) == (0.25, 0.5, 0.5)
+    alone = verdict("x ≤ 2", label="beyond the paper: words", x=np.float64(1))
+    assert (alone.paper_bound, alone.sharp_bound, type(alone.observed)) == (None, 2.0, float)
+    exact = verdict("x ~ 1e-12", x=2e-13)
+    assert (exact.paper_bound, exact.sharp_bound, exact.used) == (None, None, pytest.approx(0.2))

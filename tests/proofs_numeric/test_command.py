@@ -12,8 +12,8 @@ import pytest
 from experiments.shell import command_line
 from pgeom.scores import bregman_divergence
 from proofs_numeric import __main__ as entry, runner, user_generator
-from proofs_numeric.check import upper_bound
-from proofs_numeric.check_table import rows
+from proofs_numeric.claims import Claim
+from proofs_numeric.table import rows
 
 GENERATORS = """
 import sys
@@ -138,9 +138,9 @@ def test_json_is_all_of_standard_output(command, capsys):
 @pytest.fixture
 def broken(monkeypatch):
     """A claim that fails."""
-    values = {"observed": 2.0, "paper": 1.0, "sharp": 0.5}
-    check = upper_bound("false " * 30, "nowhere", **values, how="K=2, made up")
-    monkeypatch.setitem(runner.CLAIMS, "improper", runner.Claim(lambda K: [check]))
+    claim = Claim("false " * 30, "nowhere", "x ≤ 0.5 ≤ 1")
+    check = claim.judge({"x": 2.0}, "K=2, made up")
+    monkeypatch.setattr(runner.Job, "checks", lambda job: [check])
 
 
 def test_a_failing_claim_exits_with_one(command, broken, capsys):

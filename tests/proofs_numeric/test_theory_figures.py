@@ -8,7 +8,7 @@ import pytest
 
 from experiments.shell import command_line
 from pgeom.diagnosis import curvature
-from proofs_numeric import probes, proof_figures, theory_figures
+from proofs_numeric import proof_figures, search, theory_figures
 
 
 def execute(*arguments, monkeypatch):
@@ -50,6 +50,6 @@ def test_tangent_eigenvalues_are_within_their_bounds_and_others_need_not_be(x64)
     drawn = theory_figures.tangent_eigenvalues(F)
     assert len(drawn) == 3 * 700 * (theory_figures.K - 1)
     assert envelope.m_tangent - 1e-9 <= drawn.min() and drawn.max() <= envelope.M_tangent + 1e-9
-    points = probes.draws(theory_figures.K, count=20, seed=20)
+    points = search.draws(theory_figures.K, count=20, seed=20)
     whole = np.linalg.eigvalsh(jax.vmap(jax.hessian(F))(points))
     assert whole.max() > envelope.M_tangent

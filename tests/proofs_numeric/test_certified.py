@@ -11,30 +11,30 @@ import pytest
 import pgeom
 from pgeom.losses.catalogue import MARGIN
 from pgeom.paper import margin
-from proofs_numeric import certified_ranges, checker, exact_range, instances, proved
+from proofs_numeric import certified, checker, configurations, exact_range
 
 
 def test_rows_say_proved_disproved_or_searched():
-    cubes = proved.prove("cubes", lambda p: jnp.sum(p**3), 5)
+    cubes = certified.prove("cubes", lambda p: jnp.sum(p**3), 5)
     assert (cubes.convex, cubes.strictly_convex, cubes.m_tangent) == ("proved", "proved", 0)
-    dent = proved.prove("dent", lambda p: -jnp.sum(p**2), 3)
+    dent = certified.prove("dent", lambda p: -jnp.sum(p**2), 3)
     assert (dent.convex, dent.strictly_convex, dent.M_tangent) == ("disproved", "disproved", -2)
-    gamma = proved.prove("gamma", lambda p: jnp.sum(jax.scipy.special.gammaln(p + 1)), 2)
+    gamma = certified.prove("gamma", lambda p: jnp.sum(jax.scipy.special.gammaln(p + 1)), 2)
     assert gamma.convex == "searched"
 
 
 def test_the_table_and_the_json_have_every_row():
-    rows = [proved.prove("squares", lambda p: jnp.sum(p**2), K) for K in (2, 3)]
-    (table,) = proved.to_rich(rows)
+    rows = [certified.prove("squares", lambda p: jnp.sum(p**2), K) for K in (2, 3)]
+    (table,) = certified.to_rich(rows)
     assert table.row_count == 2
-    assert [row["M_tangent"] for row in proved.to_json(rows)] == [2, 2]
-    assert proved.summary(rows).startswith("Convexity: 2 proved, 0 disproved, 0 searched")
+    assert [row["M_tangent"] for row in certified.to_json(rows)] == [2, 2]
+    assert certified.summary(rows).startswith("Convexity: 2 proved, 0 disproved, 0 searched")
 
 
 def test_certificates_are_written_beside_the_report(tmp_path: Path):
-    fact = certified_ranges.Fact("a score", lambda p: jnp.sum(p**2))
-    rows = [proved.prove("squares", lambda p: jnp.sum(p**2), 2), certified_ranges.prove(fact, 2)]
-    proved.write(rows, tmp_path)
+    squares = lambda p: jnp.sum(p**2)  # noqa: E731
+    rows = [certified.prove("squares", squares, 2), certified.prove_range("a score", squares, 2)]
+    certified.write(rows, tmp_path)
     files = sorted((tmp_path / "certificates").iterdir())
     assert [path.name for path in files] == ["a-score-K2.json", "squares-K2.json"]
     for path in files:
@@ -47,8 +47,9 @@ def test_certificates_are_written_beside_the_report(tmp_path: Path):
 def test_the_ranges_of_margins_are_what_their_formulas_say():
     low, high = margin.margin_range(3, tau=MARGIN["tau"])
     stated = [(-high, -low), margin.penalty_range(3, **MARGIN)]
-    for fact, ends in zip(certified_ranges.margins(), stated, strict=True):
-        row, ends = certified_ranges.prove(fact, 3), tuple(map(float, ends))
+    facts = certified.paper_ranges(3)
+    for (name, (function, gap)), ends in zip([*facts.items()][:2], stated, strict=True):
+        row, ends = certified.prove_range(name, function, 3, gap), tuple(map(float, ends))
         assert (row.least, row.largest) == pytest.approx(ends, rel=1e-6)
         assert (row.lowest, row.highest) == pytest.approx(ends, rel=1e-6)
         assert "'largest'" in checker.verify(json.loads(json.dumps(row.document)))
@@ -56,21 +57,20 @@ def test_the_ranges_of_margins_are_what_their_formulas_say():
 
 @pytest.mark.parametrize("K", (2, 3))
 def test_logit_gradients_are_at_most_8_over_27(K):
-    fact = certified_ranges.Fact("gradients", certified_ranges.LOGIT_GRADIENTS[K], gap=0.05)
-    row = certified_ranges.prove(fact, K)
+    row = certified.prove_range("gradients", certified.LOGIT_GRADIENTS[K], K, gap=0.05)
     assert 8 / 27 <= row.largest <= 1.06 * 8 / 27 and 0.94 * 8 / 27 <= row.highest <= 8 / 27
     point = np.array([1, 2, 0][:K]) / 3
-    assert certified_ranges.LOGIT_GRADIENTS[K](point) == pytest.approx(8 / 27, rel=1e-6)
+    assert certified.LOGIT_GRADIENTS[K](point) == pytest.approx(8 / 27, rel=1e-6)
     assert "'largest'" in checker.verify(json.loads(json.dumps(row.document)))
 
 
 def test_the_ranges_of_scores_are_the_exact_ones():
-    F = instances.one_ridge(2)
-    fact = certified_ranges.Fact("ridge", certified_ranges.ridge_score(F, 0), gap=0.1)
-    row, exact = certified_ranges.prove(fact, 2), exact_range.largest_loss(F)
+    F = configurations.one_ridge(2)
+    row = certified.prove_range("ridge", certified.ridge_score(F, 0), 2, gap=0.1)
+    exact, _ = exact_range.largest_loss(F)
     assert exact.low <= row.largest <= 1.12 * exact.high and row.highest <= exact.high
-    metric = certified_ranges.metric_score(instances.pair_metric(3), 0)
-    row = certified_ranges.prove(certified_ranges.Fact("metric", metric), 3)
+    F = configurations.quadratics(3).values["extremal: pair metric"]
+    row = certified.prove_range("metric", certified.metric_score(F, 0), 3)
     assert (row.least, row.largest) == pytest.approx((0, 7), abs=1e-9)  # 1 + 2c
 
 

@@ -1,8 +1,8 @@
 """Checks by claim: as lines for a terminal, as Markdown, and as JSON.
 
->>> from proofs_numeric.check import upper_bound
->>> bounds = {"paper": 3.0, "sharp": 2.0}
->>> check = upper_bound("loss ≤ M", "Prop. (capm)", observed=1.5, **bounds, how="by hand")
+>>> from proofs_numeric.claims import Claim
+>>> claim = Claim("loss ≤ M", "Prop. (capm)", "loss ≤ sharp ≤ M")
+>>> check = claim.judge({"loss": 1.5, "sharp": 2.0, "M": 3.0}, "by hand")
 >>> to_json({"loss_range": [check]})["median_sharp_to_paper"]
 {'loss_range: loss ≤ M': 0.6667}
 >>> (row,) = rows({"loss_range": [check]})
@@ -11,18 +11,20 @@
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from pgeom.messages import count
-from proofs_numeric.check import Check
 
-Results = dict[str, list[Check]]
+if TYPE_CHECKING:
+    from proofs_numeric.claims import Check
+
+Results = dict[str, list["Check"]]
 
 TITLE = (
     "Claims of the paper, checked numerically. Before each claim, how much of its tightest bound, "
@@ -42,7 +44,7 @@ class Row(NamedTuple):
     """
 
     group: str
-    worst: Check
+    worst: "Check"
     cases: int
     sharpness: float | None
 
@@ -58,10 +60,9 @@ class Row(NamedTuple):
     @property
     def numbers(self) -> str:
         """What was observed, the bounds, and how sharp they are; or an error and its tolerance."""
-        worst = self.worst
+        worst, cases = self.worst, count(self.cases, "case")
         if worst.tolerance is not None:
-            limit = f"error {worst.observed:.3g}; tolerance {worst.tolerance:.3g}"
-            return f"{limit}; {count(self.cases, 'case')}"
+            return f"error {worst.observed:.3g}; tolerance {worst.tolerance:.3g}; {cases}"
         no_extreme = worst.holds and math.isnan(worst.observed)  # of a property
         parts = [] if no_extreme else [f"observed {worst.observed:.6g}"]
         for name, bound, used in (
@@ -69,11 +70,10 @@ class Row(NamedTuple):
             ("sharp", worst.sharp_bound, worst.ratio_to_sharp),
         ):
             if bound is not None:
-                share = "" if used is None else f" ({used:.4f} used)"
-                parts.append(f"{name} {bound:.6g}{share}")
+                parts.append(f"{name} {bound:.6g} ({used:.4f} used)")
         if self.sharpness is not None:
             parts.append(f"median sharp/paper {self.sharpness:.3f}")
-        return "; ".join([*parts, count(self.cases, "case")])
+        return "; ".join([*parts, cases])
 
 
 def rows(results: Results) -> Iterator[Row]:
@@ -81,7 +81,9 @@ def rows(results: Results) -> Iterator[Row]:
     for group, checks in results.items():
         for claim in dict.fromkeys(check.claim for check in checks):
             same = [check for check in checks if check.claim == claim]
-            yield Row(group, max(same, key=_severity), len(same), _median_ratio(same))
+            ratios = [check.sharpness for check in same if check.sharpness is not None]
+            worst = max(same, key=_severity)
+            yield Row(group, worst, len(same), median(ratios) if ratios else None)
 
 
 def all_hold(results: Results) -> bool:
@@ -97,28 +99,24 @@ def summary(results: Results) -> str:
     return f"{count(len(verdicts), 'check')}: {outcome}"
 
 
-def median_sharpness(results: Results) -> dict[str, float]:
-    """The median over configurations of sharp/paper, for each claim that has both."""
-    return {
-        f"{row.group}: {row.worst.claim}": row.sharpness
-        for row in rows(results)
-        if row.sharpness is not None
-    }
-
-
 def to_json(results: Results) -> dict[str, Any]:
     """Everything, ready for `json.dumps`: numbers that are not finite become null."""
-    checks = [
-        {"group": group} | {key: _finite_or_none(value) for key, value in check._asdict().items()}
-        for group, checks in results.items()
-        for check in checks
-    ]
+
+    def finite(value):
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
     return {
         "holds": all_hold(results),
         "median_sharp_to_paper": {
-            name: _finite_or_none(ratio) for name, ratio in median_sharpness(results).items()
+            f"{row.group}: {row.worst.claim}": finite(row.sharpness)
+            for row in rows(results)
+            if row.sharpness is not None
         },
-        "checks": checks,
+        "checks": [
+            {"group": group} | {key: finite(value) for key, value in check._asdict().items()}
+            for group, checks in results.items()
+            for check in checks
+        ],
     }
 
 
@@ -129,12 +127,15 @@ def to_rich(results: Results, *, verbose: bool = False) -> Group:
     """
     groups: dict[str, Table] = {}
     for row in rows(results):
-        table = groups.setdefault(row.group, _layout())
+        if row.group not in groups:
+            table = groups[row.group] = Table.grid(padding=(0, 2, 0, 0))
+            table.add_column(no_wrap=True)
+            table.add_column(no_wrap=True, justify="right", min_width=7)
+            table.add_column(overflow="fold")
         style = "green" if row.worst.holds else "bold red"
-        table.add_row(Text(row.verdict, style), row.ratio, Text(row.worst.claim))
-        details = [f"{row.worst.paper_label}; {row.numbers}", *[row.worst.how] * verbose]
-        for line in details:
-            table.add_row("", "", Text(line, style="dim"))
+        groups[row.group].add_row(Text(row.verdict, style), row.ratio, Text(row.worst.claim))
+        for line in [f"{row.worst.paper_label}; {row.numbers}", *[row.worst.how] * verbose]:
+            groups[row.group].add_row("", "", Text(line, style="dim"))
     parts = [part for name, table in groups.items() for part in (Text(f"\n{name}", "bold"), table)]
     return Group(Text(TITLE), *parts)
 
@@ -143,41 +144,30 @@ def to_markdown(results: Results, notes: list[str]) -> str:
     """Everything about the worst case of each claim, as a page with a table per group."""
     lines = ["# Claims, checked numerically", "", TITLE, "", summary(results), ""]
     lines += [f"- {note}" for note in notes]
-    previous = None
-    for row in rows(results):
-        if row.group != previous:
-            lines += ["", f"## {row.group}", "", _cells(COLUMNS), "|" + "---|" * len(COLUMNS)]
-            previous = row.group
-        worst = row.worst
-        texts = (row.verdict, row.ratio, worst.claim, worst.paper_label, row.numbers, worst.how)
-        lines.append(_cells(texts))
+    for group, checks in results.items():
+        cells = [
+            (
+                row.verdict,
+                row.ratio,
+                row.worst.claim,
+                row.worst.paper_label,
+                row.numbers,
+                row.worst.how,
+            )
+            for row in rows({group: checks})
+        ]
+        lines += ["", f"## {group}", "", *markdown_table(COLUMNS, cells)]
     return "\n".join([*lines, ""])
 
 
-def _cells(texts: tuple[str, ...]) -> str:
-    return "| " + " | ".join(text.replace("|", r"\|") for text in texts) + " |"
+def markdown_table(columns: Iterable[str], cells: Iterable[Iterable[str]]) -> list[str]:
+    """The lines of a table."""
+    columns = [*columns]
+    escaped = [[text.replace("|", r"\|") for text in line] for line in cells]
+    return [f"| {' | '.join(line)} |" for line in (columns, ["---"] * len(columns), *escaped)]
 
 
-def _layout() -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, justify="right", min_width=7)
-    table.add_column(overflow="fold")
-    return table
-
-
-def _severity(check: Check) -> tuple[bool, float]:
+def _severity(check: "Check") -> tuple[bool, float]:
     """Failures first, then whatever uses most of its tightest bound."""
     used = check.used
     return not check.holds, -math.inf if used is None or math.isnan(used) else used
-
-
-def _median_ratio(checks: list[Check]) -> float | None:
-    """The median of sharp/paper over the configurations."""
-    pairs = [(c.paper_bound, c.sharp_bound) for c in checks if c.sharp_bound is not None]
-    both = [(paper, sharp) for paper, sharp in pairs if paper and math.isfinite(paper)]
-    return median(sharp / paper for paper, sharp in both) if both else None
-
-
-def _finite_or_none(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -19,11 +19,16 @@ import numpy as np
 from jax.extend import core
 from jaxtyping import Array
 
+from pgeom.compilation import quick_jit
 from pgeom.types import Generator
 
 # what JAX, NumPy and Python say where a traced value is taken for a number
 TRACED = re.compile("Tracer|traced array|must be concrete|Only integer scalar arrays")
-LARGEST = 1000  # integers of an index that are followed
+# how a program is printed that has indices, and one in which F chose what stands for entries beyond
+# the end
+INDEXED = re.compile("gather|dynamic_|scatter")
+CHOSEN = re.compile("fill_value=(?!None|nan)")
+OUTSIDE = re.compile(r"shape \((.*)\): index (-?\d+) is out of bounds for axis \d+ with size (\d+)")
 
 
 def scalar_function(F: Generator) -> Generator:
@@ -97,78 +102,34 @@ def closure_converted(F: Generator, p: Array) -> tuple[Callable, list]:
     return pure, parameters
 
 
-class _OutOfRange(Exception):
-    """An index beyond the end, in words."""
-
-
 def out_of_range(program: core.ClosedJaxpr) -> str | None:
-    """The first index of a closed jaxpr that is known and out of range, in words, or None.
+    """The first index of a program that is out of range, in words, or None.
 
-    It is known if it is made of constants, outside of loops and branches. The words are about p if
-    that is the only argument of the program.
+    The program is run, with JAX's own check of indices, on arguments whose entries are equal. An
+    array as long as a single argument is called p.
     """
-    count = len(program.jaxpr.invars)
+    text, variables = str(program.jaxpr), program.jaxpr.invars
+    if not INDEXED.search(text) or CHOSEN.search(text):
+        return None
+    from jax.experimental import checkify  # whose import takes longer than that of the library
+
+    values = [np.full(v.aval.shape, 1 / max(1, v.aval.size), v.aval.dtype) for v in variables]
+    known = [
+        np.zeros(x.shape, x.dtype) if isinstance(x, jax.core.Tracer) else x for x in program.consts
+    ]
+    function = core.jaxpr_as_fun(core.ClosedJaxpr(program.jaxpr, known))
     try:
-        _follow(program, ["p"] if count == 1 else [None] * count)
-    except _OutOfRange as error:
-        return str(error)
-    return None
-
-
-def _follow(program, inputs: list) -> list:
-    """What is known of the outputs of a program: integers, or that one is p."""
-    jaxpr = getattr(program, "jaxpr", program)
-    constants = map(_integers, getattr(program, "consts", ()))
-    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *inputs], strict=True))
-
-    def value(atom):
-        return _integers(atom.val) if isinstance(atom, core.Literal) else known[atom]
-
-    for eqn in jaxpr.eqns:
-        results = _results(eqn, [value(atom) for atom in eqn.invars])
-        known |= zip(eqn.outvars, results or [None] * len(eqn.outvars), strict=True)
-    return [value(atom) for atom in jaxpr.outvars]
-
-
-def _integers(value):
-    """A constant of integers or truth values, which may become an index."""
-    if isinstance(value, jax.core.Tracer):  # that F closes over
+        with jax.ensure_compile_time_eval(), jax.numpy_rank_promotion("allow"):  # as JAX's check
+            checked = checkify.checkify(function, errors=checkify.index_checks)
+            said = quick_jit(lambda *values: checked(*values)[0])(*values).get()
+    except Exception:  # not every program can be run by itself, such as one for several devices
         return None
-    return None if jnp.issubdtype(jnp.result_type(value), jnp.inexact) else np.asarray(value)
-
-
-def _results(eqn, values: list) -> list | None:
-    """What is known of the results of an operation, whose indices are within range."""
-    primitive, params, sizes = eqn.primitive, eqn.params, [v.aval.size for v in eqn.outvars]
-    inner = params.get("jaxpr", params.get("call_jaxpr"))  # of jit, custom_jvp and others
-    if inner is not None:
-        same = len(getattr(inner, "jaxpr", inner).invars) == len(values)
-        return _follow(inner, values) if same and primitive.name != "scan" else None
-    if primitive.name == "dynamic_slice":
-        _check_indices(eqn, values[0], range(len(values) - 1), values[1:])
-    # a number that F chose stands for the entries beyond the end
-    if primitive.name == "gather" and np.isnan(np.array(params["fill_value"], float)):
-        _check_indices(eqn, values[0], params["dimension_numbers"].start_index_map, values[1:])
-    if not 0 < sum(sizes) <= LARGEST or not all(isinstance(x, np.ndarray) for x in values):
+    if (found := OUTSIDE.search(said or "")) is None:
         return None
-    try:
-        with jax.ensure_compile_time_eval():
-            results = primitive.bind(*map(jnp.asarray, values), **params)
-    except Exception:  # not every operation has a value by itself, as in a program for devices
-        return None
-    return [_integers(x) for x in (results if primitive.multiple_results else [results])]
-
-
-def _check_indices(eqn, operand, axes, indices: list) -> None:
-    """Raise where known indices of the entries that are read are beyond the end."""
-    if any(index is None for index in indices):
-        return
-    places = np.concatenate([*map(np.atleast_1d, indices)], -1).reshape(-1, len(axes))
-    for axis, column in zip(axes, places.T, strict=True):
-        size, width = eqn.invars[0].aval.shape[axis], eqn.params["slice_sizes"][axis]
-        wrong = column[(column < 0) | (column > size - width)]
-        if len(wrong):
-            place = wrong[0] - size if wrong[0] < 0 else wrong[0] + width - 1
-            if isinstance(operand, str):
-                raise _OutOfRange(f"p[{place}], but p has {size} entries")
-            raise _OutOfRange(f"entry {place} of an array that has {size} entries")
+    shape, place, size = found[1], int(found[2]), int(found[3])
+    if 0 <= place < size:
+        return f"beyond the end of an array of {size} entries, from entry {place} on"
+    entry = place - size if place < 0 else place
+    if len(variables) == 1 and shape == f"{size},":
+        return f"p[{entry}], but p has {size} entries"
+    return f"entry {entry} of an array that has {size} entries"

@@ -42,11 +42,14 @@ BEYOND = {
     "take": (lambda p: jnp.take(p, 2) ** 2, "p[2]"),
     "mapped": (lambda p: jnp.sum(jax.vmap(lambda k: p[k] ** 2)(jnp.arange(3))), "p[2]"),
     "jitted": (jax.jit(third), "p[2]"),
-    "slice": (lambda p: jnp.sum(jax.lax.dynamic_slice(p, (1,), (2,)) ** 2), "p[2]"),
-    "another array": (
-        lambda p: (3 * p)[2] ** 2,
-        "entry 2 of an array that has 2 entries",
+    "slice": (lambda p: jnp.sum(jax.lax.dynamic_slice(p, (1,), (2,)) ** 2), "from entry 1 on"),
+    "matrix": (lambda p: jnp.outer(p, p)[1, 2], "entry 2 of an array that has 2 entries"),
+    "set": (lambda p: p.at[2].set(0.0) @ p, "p[2]"),
+    "loop": (
+        lambda p: jax.lax.fori_loop(0, 3, lambda k, total: total + p[k] ** 2, 0 * p[0]),
+        "p[2]",
     ),
+    "a branch": (lambda p: jax.lax.switch(1, [lambda p: p @ p, third], p), "p[2]"),
     "a negative": (lambda p: p[-jnp.asarray(3)] ** 2, "p[-3]"),
     "a running sum": (lambda p: jnp.sum(p[jnp.cumsum(jnp.ones(2, int))] ** 2), "p[2]"),
     "rolled": (lambda p: jnp.sum(p[jnp.roll(jnp.arange(3), 1)] ** 2), "p[2]"),
@@ -68,6 +71,7 @@ def test_it_is_refused_at_every_door(door):
 
 
 WITHIN = {
+    "the other branch": lambda p: jax.lax.cond(p.size > 2, third, lambda p: p @ p, p),
     "computed": lambda p: jnp.sum(p[jnp.cumsum(jnp.ones(2, int)) - 1] ** 2),
     "wrapped on purpose": lambda p: p @ p + jnp.take(p, 2, mode="wrap"),
     "ends": lambda p: p[0] ** 2 + p[-1] ** 2 + p[jnp.array([-2, 1])] @ p,

@@ -89,31 +89,19 @@ def read_places(studies: list[Study], folder: Path) -> "pd.DataFrame":
     return frame.assign(place=frame["dataset"] + ", " + frame["regime"])
 
 
-def make_grids(frame: "pd.DataFrame", own: tuple[LossSpec, ...] = ()) -> list:
-    """One table per candidate, and one of the user's own losses."""
-    from experiments.show.metrics import headline
-    from experiments.show.summary import crossed
-
-    metric = headline(frame).name
-    return [
-        crossed(frame, variants, family if family == OWN else f"ablation of {family}", metric)
-        for family, variants in families(own).items()
-    ]
-
-
 def show(studies: list[Study], command: Command) -> list[Path]:
     """Write the figure and the tables and print the latter, all from records."""
-    from experiments.show import figures
+    from experiments.show.figures.studies import ablations
+    from experiments.show.items import ablation_grids
     from experiments.show.metrics import headline
+    from experiments.show.page import publish
     from experiments.show.summary import summarise
-    from experiments.show.tables import publish
 
-    frame, page = read_places(studies, command.out), command.out / "tables-ablation.md"
+    frame = read_places(studies, command.out)
     summary = summarise(frame, (headline(frame).name, "nll"), by=("place", "loss"))
-    own = studies[0].losses[len(CAPM) + len(HPG) + len(APMS) :]
-    drawn = figures.ablations(frame, families(own), command.out / "ablations")
-    publish(make_grids(frame, own), summary, page, command.console, command.json)
-    return [page, *drawn]
+    shown = families(studies[0].losses[len(CAPM) + len(HPG) + len(APMS) :])
+    figures = {"ablations": ablations(frame, shown)}
+    return publish(command, "ablation", ablation_grids(frame, shown), summary, figures)
 
 
 if __name__ == "__main__":

@@ -13,22 +13,22 @@ from typing import Annotated, NamedTuple
 import tyro
 
 from experiments import ablation, robustness
-from experiments.comparison import NOISE_DATASETS
 from experiments.engine.command import Command
 from experiments.engine.controls import CONTROLS, Control
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
 from experiments.longtail import DATASET, REGIME
+from experiments.noise import PAPER_DATASETS
 from experiments.shell import command_line
 from experiments.shell.errors import UsageError
 from experiments.shell.names import choose_all
 from pgeom.data.regimes import KINDS
 from pgeom.losses.catalogue import GENERAL, LOSSES, SYNONYMS
+from pgeom.messages import count
 
 REFERENCE = "ce"
 HUNDRED_SEEDS = replace(DEFAULTS, seeds=("100",))
 CONTROL_FOLDER = "controls"
-PRINTED = ("ranks", "controls", "claims", "decisions")  # the rest is in files
 
 
 class Plan(NamedTuple):
@@ -122,7 +122,7 @@ def make_plan(
     chosen = choose_all("loss", losses, LOSSES, SYNONYMS)
     general = tuple(loss for loss in chosen if loss in GENERAL)
     if dataset is None:
-        names = NOISE_DATASETS
+        names = PAPER_DATASETS
         protocol = [make_study("protocol", options, name, losses=general) for name in names]
         tail = {"regimes": (REGIME,), "losses": chosen, "known": LOSSES}
         protocol.append(make_study("protocol", options, DATASET, **tail))
@@ -162,19 +162,13 @@ def _separate(study: Study, *, named: bool) -> list[Study]:
 
 
 def read(plan: Plan, out: Path):
-    """The runs of the protocol, of every control and of the other studies, as frames."""
-    import pandas as pd
+    """What the runs of the protocol, of every control and of the other studies say."""
+    from experiments.show.records import Gatherer, weigh
 
-    from experiments.engine.results import read_frame
-    from experiments.engine.store import Store
+    gatherer = Gatherer()
 
-    stores = {folder: Store(folder) for folder in plan.folders(out)}
-
-    def gather(studies: list[Study]) -> pd.DataFrame:
-        folders = [plan.folder(study, out) for study in studies]
-        pairs = zip(studies, folders, strict=True)
-        frames = [read_frame(study, folder, stores[folder]) for study, folder in pairs]
-        return pd.concat([one.astype({"regime": str, "loss": str}) for one in frames])
+    def gather(studies: list[Study]):
+        return gatherer.frames((study, plan.folder(study, out)) for study in studies)
 
     controls = {
         control.name: _keep(control, plan.controls[control.name], gather)
@@ -182,7 +176,7 @@ def read(plan: Plan, out: Path):
         if plan.controls.get(control.name)
     }
     others = {name: gather(studies) for name, studies in plan.others.items()}
-    return gather(plan.protocol), controls, others
+    return weigh(gather(plan.protocol), controls, others)
 
 
 def _keep(control: Control, studies: list[Study], gather):
@@ -190,57 +184,36 @@ def _keep(control: Control, studies: list[Study], gather):
     from experiments.show.controls import take_chosen_rate, take_last_epoch
 
     if control.keep == "chosen rate":
-        rates = {study.training.learning_rate: [] for study in studies}
+        rates: dict[float, list[Study]] = {}
         for study in studies:
-            rates[study.training.learning_rate].append(study)
+            rates.setdefault(study.training.learning_rate, []).append(study)
         return take_chosen_rate({rate: gather(those) for rate, those in rates.items()})
     runs = gather(studies)
     return take_last_epoch(runs) if control.keep == "last epoch" else runs
 
 
 def show(plan: Plan, page: Path | None, command: Command, given: str) -> list[Path]:
-    """Write tables, figures and the page, and print the findings, all from records."""
+    """Write the page and print what the numbers support, all from records."""
     # here and not above: a mistake in the command line should not wait for them
-    from experiments.show.answer_page import headlines, make_tables, write_page, write_tables
-    from experiments.show.evidence import weigh
-    from experiments.show.tables import OnTerminal, to_json
+    from experiments.show import items
+    from experiments.show.decisions import decision_grid
+    from experiments.show.page import Page, finish, make_sections, write_markdown
 
-    evidence = weigh(*read(plan, command.out))
-    tables = make_tables(evidence, {control.name: control.reason for control in CONTROLS})
-    written = write_tables(tables, evidence, command.out)
-    drawn = draw(evidence, command.out)
-    if page is not None:
-        written.append(write_page(page, evidence, tables, drawn, given))
-    if command.json:
-        print(to_json(evidence.effects), file=command_line.results())
-    else:
-        for label in PRINTED:
-            for grid in tables[label]:
-                command.console.print(OnTerminal(grid))
-        for text in headlines(evidence):
-            command.console.print(f"• {text}", soft_wrap=True)
-    return [*written, *drawn.values()]
-
-
-def draw(evidence, out: Path) -> dict[str, Path]:
-    """The figures of the answer, in PNG, by name; a PDF lies beside each."""
-    from experiments.show import figures
-
-    forests = {
-        "forest-accuracy": {"reference": "ce", "metric": evidence.samples.headline.name},
-        "forest-nll": {"reference": "ce", "metric": "nll"},
-        "forest-brier-calibrated-nll": {"reference": "brier", "metric": "calibrated_nll"},
-    }
-    compared = set(evidence.effects["reference"])
-    drawn = {
-        name: figures.forest(evidence.samples, evidence.effects, out / name, **what)[0]
-        for name, what in forests.items()
-        if what["reference"] in compared
-    }
-    if evidence.ranked:
-        path = out / "critical-difference"
-        drawn[path.name] = figures.critical_difference(evidence.ranked, path)[0]
-    return drawn
+    evidence = read(plan, command.out)
+    controlled = [runs["seed"].nunique() for runs in evidence.control_runs.values()]
+    controls = f" (controls: {max(controlled)})" if controlled else ""
+    answer = Page(
+        "Which loss, by how much, how sure",
+        f"Made by `{given}`, over {count(evidence.seeds, 'seed')}{controls}. Every number and "
+        "every sentence below is computed from the records.",
+        items.statements(evidence),
+        make_sections("answer", items.of_evidence(evidence), command),
+        items.facts(evidence.samples.runs, given, command.took),
+        items.rules(evidence),
+        items.bibtex(evidence.samples.runs),
+    )
+    written = finish(answer, decision_grid(evidence.decisions), evidence.effects, command)
+    return written if page is None else [*written, write_markdown(answer, page)]
 
 
 if __name__ == "__main__":

@@ -32,23 +32,18 @@ def main(
 def show(study: Study, command: Command) -> list[Path]:
     """Write the figure and the table and print the latter, all from records."""
     from experiments.engine.results import read_frame
-    from experiments.show import figures
-    from experiments.show.summary import (
-        CALIBRATION_ERRORS,
-        METRICS,
-        performance,
-        summarise,
-        temperature_scaling,
-    )
-    from experiments.show.tables import publish
+    from experiments.show.figures import panels, studies
+    from experiments.show.metrics import CALIBRATION_ERRORS, TEMPERED, compared
+    from experiments.show.page import publish
+    from experiments.show.summary import bound_notes, performance, summarise
 
-    frame, page = read_frame(study, command.out), command.out / "tables-calibration.md"
-    summary = summarise(frame, tuple(METRICS | CALIBRATION_ERRORS))
-    title = f"{study.dataset.name}, clean: calibration errors"
-    errors = performance(frame, title, "clean", CALIBRATION_ERRORS)
-    drawn = figures.calibration(frame, figures.legend(study.losses), command.out / "calibration")
-    publish([temperature_scaling(frame), errors], summary, page, command.console, command.json)
-    return [page, *drawn]
+    frame, name = read_frame(study, command.out), f"{study.dataset.name}, clean"
+    tempered = performance(frame, f"{name}: temperature scaling", "clean", TEMPERED)
+    errors = performance(frame, f"{name}: calibration errors", "clean", CALIBRATION_ERRORS)
+    fields = dict.fromkeys([*(one.name for one in compared(frame)), *TEMPERED, *CALIBRATION_ERRORS])
+    grids = [tempered.with_notes(bound_notes(frame)), errors]
+    figures = {"calibration": studies.calibration(frame, panels.legend(study.losses))}
+    return publish(command, "calibration", grids, summarise(frame, tuple(fields)), figures)
 
 
 if __name__ == "__main__":

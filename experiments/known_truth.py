@@ -108,25 +108,23 @@ def _require_channels(study: Study) -> None:
 def show(studies: dict[int, Study], command: Command) -> list[Path]:
     """Write the figures and the tables and print the latter, all from records."""
     from experiments.engine.results import read_frames
-    from experiments.show import figures, regrets
+    from experiments.show import regrets
+    from experiments.show.figures import panels
+    from experiments.show.figures.studies import regret_curves, regret_heatmaps
+    from experiments.show.page import publish
     from experiments.show.summary import convergence_notes
-    from experiments.show.tables import publish
 
     frame, largest = regrets.measure_regrets(studies, command.out), studies[max(studies)]
-    legend = figures.legend(largest.losses)
-    drawn = figures.regret_heatmaps(frame, legend, command.out / "regret-heatmaps")
-    drawn += figures.regret_curves(frame, legend, command.out / "regret-sizes")
-    first, *others = regrets.grids(frame)
-    first = regrets.state_identity(first, regrets.identity_gap(largest, command.out))
+    legend = panels.legend(largest.losses)
+    figures = {
+        "regret-heatmaps": regret_heatmaps(frame, legend),
+        "regret-sizes": regret_curves(frame, legend),
+    }
     runs = read_frames([*studies.values()], command.out)
-    first = first.with_notes(convergence_notes(runs, largest.training.epochs))
-    theory = regrets.predict_displacement(largest)
-    grids = [first, *others, regrets.displacements(frame, theory)]
-    page = command.out / "tables-known-truth.md"
-    publish(grids, regrets.summarise_regrets(frame), page, command.console, command.json)
-    for finding in regrets.findings(frame):
-        command.console.print(f"\n{finding}", soft_wrap=True)
-    return [page, *drawn]
+    first, *others = regrets.grids(frame)
+    grids = [first.with_notes(convergence_notes(runs, largest.training.epochs)), *others]
+    grids.append(regrets.displacements(frame, regrets.predict_displacement(largest)))
+    return publish(command, "known-truth", grids, regrets.summarise_regrets(frame), figures)
 
 
 if __name__ == "__main__":

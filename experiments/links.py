@@ -10,12 +10,12 @@ from typing import Annotated
 
 import tyro
 
-from experiments.comparison import NOISE_DATASETS
 from experiments.engine.command import Command
 from experiments.engine.linked import LINKED, TSALLIS
 from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
 from experiments.longtail import DATASET
+from experiments.noise import PAPER_DATASETS
 from experiments.shell import command_line
 from experiments.shell.errors import UsageError
 from pgeom.losses.catalogue import LOSSES
@@ -23,7 +23,7 @@ from pgeom.messages import separated
 
 KNOWN = {name: LOSSES[name] for name in ("brier", "capm", "hpg")} | {TSALLIS.name: TSALLIS}
 HUNDRED_SEEDS = replace(DEFAULTS, seeds=("100",))
-CELLS = (*NOISE_DATASETS, DATASET)
+CELLS = (*PAPER_DATASETS, DATASET)
 
 
 def main(
@@ -74,23 +74,13 @@ def make_studies(
 
 
 def show(studies: list[Study], command: Command) -> list[Path]:
-    """Write the table and print it with a sentence, from records."""
-    from experiments.show.links import (
-        compare_links,
-        links_table,
-        read_links,
-        summarise_links,
-    )
-    from experiments.show.summary import convergence_notes
-    from experiments.show.tables import publish
+    """Write the table and print it, from records."""
+    from experiments.show.items import link_grids
+    from experiments.show.links import compare_links, read_links
+    from experiments.show.page import publish
 
-    runs, page = read_links(studies, command.out), command.out / "tables-links.md"
-    effects = compare_links(runs)
-    table = links_table(effects).with_notes(convergence_notes(runs))
-    publish([table], effects, page, command.console, command.json)
-    if not command.json:
-        command.console.print(summarise_links(effects), soft_wrap=True)
-    return [page]
+    runs = read_links(studies, command.out)
+    return publish(command, "links", link_grids(runs), compare_links(runs))
 
 
 if __name__ == "__main__":

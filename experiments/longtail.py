@@ -82,51 +82,27 @@ def _describe(study: Study) -> str:
     return f"{regime}, classes as they are ({sizes.max():,} to {sizes.min():,} examples)"
 
 
-def ways_to_stop(frames: dict) -> dict:
-    """What figures and tables compare: by name, the runs and the field with their score.
-
-    Whether training stops early or not, the checkpoint of least validation NLL is kept; of the runs
-    that were trained to the end the last epoch is shown, too, where it was recorded.
-    """
-    from experiments.show.figures.studies import Series
-    from experiments.show.metrics import headline
-
-    stopped, free = frames.values()
-    metric = headline(stopped).name
-    ways = {
-        "stopped early, best checkpoint": Series(stopped, metric),
-        "trained to the end, best checkpoint": Series(free, metric),
-    }
-    if f"last_{metric}" in free:
-        ways["trained to the end, last epoch"] = Series(free, f"last_{metric}")
-    return ways
-
-
 def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
     """Write the figure and the tables and print the latter, all from records."""
     import pandas as pd
 
     from experiments.engine.results import read_frame
-    from experiments.show import figures
-    from experiments.show.summary import performance, significance, summarise
-    from experiments.show.tables import publish
+    from experiments.show.contrasts import significance
+    from experiments.show.figures import panels
+    from experiments.show.figures.studies import longtail
+    from experiments.show.page import publish
+    from experiments.show.summary import performance, summarise, ways_to_stop
 
     regime, title = str(studies[0].regimes[0]), _describe(studies[0])
     frames = {study.name: read_frame(study, command.out) for study in studies}
-    grids = [
-        grid
-        for name, frame in frames.items()
-        for grid in (
-            performance(frame, f"{title}, {name}", regime),
-            significance(frame, f"{title}, {name}", regime),
-        )
-    ]
+    grids = []
+    for name, frame in frames.items():
+        grids.append(performance(frame, f"{title}, {name}", regime))
+        grids.append(significance(frame, f"{title}, {name}"))
     summary = pd.concat(summarise(frame).assign(stopping=name) for name, frame in frames.items())
-    legend, chance = figures.legend(studies[0].losses), 1 / studies[0].dataset.num_classes
-    drawn = figures.longtail(ways_to_stop(frames), legend, chance, command.out / "longtail")
-    page = command.out / "tables-longtail.md"
-    publish(grids, summary, page, command.console, command.json)
-    return [page, *drawn]
+    legend, chance = panels.legend(studies[0].losses), 1 / studies[0].dataset.num_classes
+    figures = {"longtail": longtail(ways_to_stop(frames), legend, chance)}
+    return publish(command, "longtail", grids, summary, figures)
 
 
 if __name__ == "__main__":

@@ -52,23 +52,16 @@ def vary_rate(study: Study) -> tuple[Study, ...]:
 def show(studies: tuple[Study, ...], command: Command) -> list[Path]:
     """Write the figure and the table and print the latter, all from records."""
     from experiments.engine.results import read_frame
-    from experiments.show import figures
-    from experiments.show.summary import (
-        convergence_notes,
-        count_selected,
-        select_runs,
-        selection_table,
-    )
-    from experiments.show.tables import publish
+    from experiments.show import summary
+    from experiments.show.figures.studies import lr_sensitivity
+    from experiments.show.page import publish
 
     frames = {study.training.learning_rate: read_frame(study, command.out) for study in studies}
-    counts = count_selected(frames)
-    grid = selection_table(counts, studies[0].dataset.name)
-    grid = grid.with_notes(convergence_notes(select_runs(frames)))
-    drawn = figures.lr_sensitivity(counts, command.out / "lr-sensitivity")
-    page = command.out / "tables-lr-sensitivity.md"
-    publish([grid], counts.reset_index(), page, command.console, command.json)
-    return [page, *drawn]
+    counts = summary.count_selected(frames)
+    grid = summary.selection_grid(counts, studies[0].dataset.name)
+    grid = grid.with_notes(summary.convergence_notes(summary.select_runs(frames)))
+    figures = {"lr-sensitivity": lr_sensitivity(counts)}
+    return publish(command, "lr-sensitivity", [grid], counts.reset_index(), figures)
 
 
 if __name__ == "__main__":

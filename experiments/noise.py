@@ -8,6 +8,8 @@ from experiments.engine.study import Study
 from experiments.shell import command_line
 from pgeom.data.regimes import Regime
 
+PAPER_DATASETS = ("digits", "breast-cancer", "confusion")
+
 
 def main(
     dataset: str = "digits",
@@ -41,21 +43,23 @@ def show(study: Study, command: Command) -> list[Path]:
     """Write the figures and the tables and print the latter, all from records."""
     # here and not above: a mistake in the command line should not wait for them
     from experiments.engine.results import read_frame, read_logits
-    from experiments.show import figures
-    from experiments.show.summary import performance, significance, summarise
-    from experiments.show.tables import publish
+    from experiments.show.contrasts import significance
+    from experiments.show.figures import panels, studies
+    from experiments.show.page import publish
+    from experiments.show.summary import performance, summarise
 
-    frame, out, name = read_frame(study, command.out), command.out, study.dataset.name
+    frame, name = read_frame(study, command.out), study.dataset.name
     titles = {str(regime): f"{name}, {regime}" for regime in study.regimes}
     grids = [performance(frame, title, regime) for regime, title in titles.items()]
-    grids += [significance(frame, title, regime) for regime, title in titles.items()]
-    legend, noisiest = figures.legend(study.losses), noisiest_regime(study.regimes)
-    written = figures.noise_accuracy(frame, legend, out / f"noise-accuracy-{name}")
-    logits = read_logits(study, noisiest, out)
-    written += figures.reliability(logits, legend, out / f"reliability-{name}-{noisiest}")
-    page = out / f"tables-{name}.md"
-    publish(grids, summarise(frame).assign(dataset=name), page, command.console, command.json)
-    return [page, *written]
+    grids += [significance(frame[frame["regime"] == one], text) for one, text in titles.items()]
+    legend, noisiest = panels.legend(study.losses), noisiest_regime(study.regimes)
+    logits = read_logits(study, noisiest, command.out)
+    figures = {
+        f"noise-accuracy-{name}": studies.noise_accuracy(frame, legend),
+        f"reliability-{name}-{noisiest}": studies.reliability(logits, legend),
+    }
+    summary = summarise(frame).assign(dataset=name)
+    return publish(command, name, grids, summary, figures)
 
 
 def noisiest_regime(regimes: tuple[Regime, ...]) -> Regime:

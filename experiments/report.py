@@ -1,19 +1,37 @@
-"""Run what is missing, then write every table and figure: `python -m experiments.report`."""
+"""Every table and figure of the paper, question by question: `python -m experiments.report`.
+
+What is missing is trained, and all is read from records. The page begins with a chart of every loss
+in every situation and the decision table; published values stand beside measured ones. The
+constants that the paper leaves open were fitted to those: that they agree is no evidence.
+"""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from experiments import (
+    ablation,
+    known_truth,
+    links,
+    longtail,
+    lr_sensitivity,
+    noise,
+    robustness,
+    runtime,
+)
 from experiments.engine.command import Command
-from experiments.engine.options import DEFAULTS, Common
+from experiments.engine.options import DEFAULTS, Common, Options, make_study
+from experiments.engine.study import Study
 from experiments.shell import command_line
 from experiments.shell.errors import UsageError
-from experiments.shell.files import write_text
 from experiments.shell.names import choose_all
+from pgeom.data.regimes import Regime
 from pgeom.losses.catalogue import GENERAL, LOSSES, SYNONYMS
 from pgeom.messages import count
+from pgeom.training.settings import PROTOCOL
 
-BRIEF = {"decisions": (0, 1, 2, 3, 5, 6), "claims": (1, 0, 2)}  # the columns that are printed
-POWERED = 20  # seeds, from which comparisons of all losses can be more than descriptive
+CLASSES, SIZES = 5, (250, 1000, 4000)  # of mixtures with a known posterior
 
 
 def main(
@@ -29,7 +47,7 @@ def main(
 
     Args:
         losses: Names such as ce or ldam; all seventeen by default.
-        out: The folder for tables, figures and index.html.
+        out: The folder for index.html, and for what --formats asks for.
         theory: Whether to draw the theory figures too, by `python -m proofs_numeric`.
         common: Options of every command.
     """
@@ -37,81 +55,148 @@ def main(
     losses = choose_all("loss", losses, LOSSES, SYNONYMS)
     if not set(losses) & set(GENERAL):
         raise UsageError(f"--losses must have one of {', '.join(GENERAL)}")
-    # here and not above: a mistake in the command line should not wait for them
-    from experiments.show import records as gather, theory as proofs
+    # here and not above: a mistake in the command line should not wait for it
+    from experiments.show.theory import proving
 
     command = Command(common, out)
-    studies = gather.make_studies(common, losses)
+    studies = make_studies(common, losses)
     theory = theory and command.is_primary
-    with proofs.proving(out) if theory else nullcontext() as proving:
-        gather.train(studies, out.parent, command)
-        command.finish(lambda: show(gather.read(studies, out.parent), proving, command, given))
+    with proving(out) if theory else nullcontext() as process:
+        command.train_in(studies.folders(out.parent))
+        if process is not None:
+            process.wait()
+        command.finish(lambda: show(read(studies, out, theory), command, given))
 
 
-def show(results, proving, command: Command, given: str) -> list[Path]:
-    """Write the tables, the figures and the page, all from records, and print the findings."""
-    from experiments.show import page, paper_figures, paper_tables, theory
-    from experiments.show.item_files import write_runs
-    from experiments.show.statements import FINDINGS
+class Studies(NamedTuple):
+    """The studies of the report; each has the folder of its experiment for its records."""
 
-    command.console.print("writing tables and figures")
-    write_runs(results, command.out)
-    tables = paper_tables.write(results, FINDINGS, command.out)
-    figures = paper_figures.write(results, FINDINGS, command.out)
-    if proving is not None:
-        drawn, claims = proving.finish()
-        figures, tables = figures | drawn, tables | claims
-        if not set(theory.FIGURES) <= set(drawn) or not claims:
-            again = theory.command(command.out)
-            command.console.print(f"the theory is incomplete; see {again}", soft_wrap=True)
-    contents = describe(results, tables, figures, given)
-    target = write_text(command.out / "index.html", page.html(contents))
-    if command.json:
-        print(paper_tables.as_json(results), file=command_line.results())
-    else:
-        print_findings(contents, command)
-    command.console.print(f"{len(tables)} tables and {len(figures)} figures; open {target}")
-    return [target]
+    noise: dict[str, Study]  # by dataset
+    longtail: tuple[Study, Study]  # with and without early stopping
+    robustness: Study
+    ablation: list[Study]
+    rates: tuple[Study, ...]
+    runtime: Study
+    known_truth: dict[int, Study]  # by the number of examples
+    links: list[Study]  # which the report reads, and does not train
+
+    def folders(self, parent: Path) -> dict[Path, list[Study]]:
+        """What is trained in each folder; the noise study has the protocol's learning rate."""
+        protocol = self.noise["digits"].training
+        names = {
+            "noise": self.noise.values(),
+            "longtail": self.longtail,
+            "robustness": [self.robustness],
+            "ablation": self.ablation,
+            "lr_sensitivity": [one for one in self.rates if one.training != protocol],
+            "runtime": [self.runtime],
+            "known_truth": self.known_truth.values(),
+        }
+        return {parent / name: [*studies] for name, studies in names.items()}
 
 
-def describe(results, tables, figures, given: str):
-    """What the page shows, and what is said about it."""
-    from experiments.show.answer_page import headlines
-    from experiments.show.page import Contents
-    from experiments.show.provenance import bibtex, facts
-
-    cells = results.runs.groupby(["dataset", "regime"]).ngroups
-    lead = (
-        f"{len(results.legend)} losses for classification in {cells} cells of small datasets, with "
-        f"{count(results.seeds, 'matched seed')} each: a reproduction of a paper on structured "
-        f"proper losses, and what its numbers can and cannot tell."
+def make_studies(options: Options, losses: tuple[str, ...]) -> Studies:
+    """The studies of every experiment, restricted to some losses."""
+    general = tuple(loss for loss in losses if loss in GENERAL)
+    noisy = {x: make_study("noise", options, x, losses=general) for x in noise.PAPER_DATASETS}
+    plain, fixed = replace(options, generators=(), own_losses=()), known_truth.DEFAULTS
+    # the settings of `experiments.known_truth`, with the report's seeds and epochs
+    kept = {name: getattr(fixed, name) for name in ("batch_size", "learning_rate", "model")}
+    epochs = options.epochs or PROTOCOL.epochs
+    exact = replace(options, epochs=epochs, stop_on=fixed.stop_on, link="softmax", **kept)
+    return Studies(
+        noise=noisy,
+        longtail=longtail.make_studies(options, losses),
+        robustness=robustness.make_probed(options, general),
+        ablation=ablation.make_studies(plain),
+        rates=lr_sensitivity.vary_rate(noisy["digits"]),
+        runtime=runtime.make_timed(options, general),
+        known_truth=known_truth.make_studies(exact, CLASSES, SIZES, losses=general),
+        links=links.make_studies(replace(plain, link="softmax")),
     )
-    if results.seeds < POWERED:
-        lead += (
-            " So few seeds describe and prove nothing; with --seeds 100 the same command gives "
-            "powered comparisons."
-        )
-    short = headlines(results.evidence) if results.evidence else []
-    return Contents(lead, short, tables, figures, facts(results, given), bibtex(results))
 
 
-def print_findings(contents, command: Command) -> None:
-    """The decisions, the claims, and every finding of the page, in its order."""
-    from experiments.show.outline import SECTIONS
+def read(studies: Studies, out: Path, theory: bool):
+    """All that the page shows, from records."""
+    import numpy as np
+    import pandas as pd
 
-    for label, columns in BRIEF.items():
-        for grid in contents.tables[label].grids:
-            command.console.print(f"\n{grid.title}", style="bold")
-            for row in grid.rows:
-                command.console.print("; ".join(row[k] for k in columns), markup=False)
-    shown = {f"tab:{label}": one for label, one in contents.tables.items()}
-    shown |= {f"fig:{label}": one for label, one in contents.figures.items()}
-    texts = [*contents.headlines]
-    for section in SECTIONS:
-        texts += [shown[name].finding for name in section.items if name in shown]
-    command.console.print("")
-    for text in dict.fromkeys(filter(None, texts)):
-        command.console.print(f"• {text}", markup=False)
+    from experiments.engine.cells import prepare
+    from experiments.engine.results import read_logits
+    from experiments.show import regrets
+    from experiments.show.figures.panels import legend
+    from experiments.show.items import NOISIEST
+    from experiments.show.records import Gatherer, Results, weigh
+    from experiments.show.summary import count_selected
+    from experiments.show.theory import CHECKED, picture, read_proofs
+
+    folder, gatherer = out.parent, Gatherer()
+    places = {id(x): path for path, those in studies.folders(folder).items() for x in those}
+    frame = lambda study: gatherer.frame(study, places.get(id(study), folder / "noise"))  # noqa: E731
+    noisy = {name: frame(study) for name, study in studies.noise.items()}
+    tail, mixture = studies.longtail[0], studies.known_truth[max(SIZES)]
+    tails = {study.name: frame(study) for study in studies.longtail}
+    ablated = ablation.read_places(studies.ablation, folder / "ablation")
+    probed = frame(studies.robustness)
+    runs = [one.astype({"regime": str, "loss": str}) for one in (*noisy.values(), tails[tail.name])]
+    labels = prepare(tail, tail.cells[0]).noise.labels
+    proofs = read_proofs(out) if theory else None
+    drawn = {label: picture(label, out) for label in CHECKED} if theory else {}
+    return Results(
+        noise=noisy,
+        longtail=tails,
+        robustness=probed,
+        ablation=ablated,
+        families=ablation.families(),
+        rate_counts=count_selected({x.training.learning_rate: frame(x) for x in studies.rates}),
+        runtime=frame(studies.runtime),
+        regrets=regrets.measure_regrets(studies.known_truth, folder / "known_truth"),
+        regret_legend=legend(mixture.losses),
+        displacement=regrets.predict_displacement(mixture),
+        noisiest=read_logits(studies.noise["digits"], Regime.parse(NOISIEST), folder / "noise"),
+        tail=read_logits(tail, tail.regimes[0], folder / "longtail"),
+        tail_counts=np.bincount(labels, minlength=tail.dataset.num_classes).tolist(),
+        legend=legend(tail.losses),
+        evidence=weigh(pd.concat(runs), None, {"ablation": ablated, "robustness": probed}),
+        links=read_if_complete(studies.links, folder / "links", gatherer),
+        proofs=proofs,
+        pictures={label: path for label, path in drawn.items() if path.exists()},
+    )
+
+
+def read_if_complete(studies: list[Study], folder: Path, gatherer):
+    """The runs of the study of links, or None unless its own command has trained them all."""
+    from experiments.engine.identity import identify
+    from experiments.show.links import read_links
+
+    recorded = gatherer.store(folder).records
+    runs = (key for study in studies for cell in study.cells for key in identify(study).runs(cell))
+    return read_links(studies, folder) if recorded and all(x in recorded for x in runs) else None
+
+
+def show(results, command: Command, given: str) -> list[Path]:
+    """Write the page, all from records, and print the decisions and what the numbers support."""
+    from experiments.show import items, published
+    from experiments.show.decisions import decision_grid
+    from experiments.show.page import Page, finish, make_sections
+    from experiments.show.theory import CHECKED, finding
+
+    evidence, runs, proofs = results.evidence, results.runs, results.proofs
+    cells = runs.groupby(["dataset", "regime"]).ngroups
+    findings = {f"fig:{label}": finding(label, proofs) for label in CHECKED} if proofs else {}
+    page = Page(
+        "Which loss should you train with?",
+        f"{len(results.legend)} losses for classification in {cells} cells of small datasets, with "
+        f"{count(evidence.seeds, 'matched seed')} each: a reproduction of a paper on structured "
+        f"proper losses. {command.took}.",
+        items.statements(evidence),
+        make_sections("report", items.of_results(results), command, findings),
+        items.facts(runs, given, command.took),
+        items.rules(evidence),
+        items.bibtex(runs),
+    )
+    compared = published.compare(published.load_published(), runs)
+    return finish(page, decision_grid(evidence.decisions), compared, command)
 
 
 if __name__ == "__main__":

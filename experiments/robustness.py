@@ -50,37 +50,22 @@ def make_probed(options: Options, losses: tuple[str, ...], dataset: str = "digit
     return replace(study, measure=PERTURBATIONS)
 
 
-def make_grids(frame) -> list:
-    """One table per kind of perturbation."""
-    from experiments.engine.measures import APGD, FGSM, NATURAL, PGD
-    from experiments.show.metrics import BALANCED, headline
-    from experiments.show.summary import performance
-
-    name, natural = frame["dataset"].iloc[0], NATURAL
-    if headline(frame) is BALANCED:  # of the clean inputs alone: nothing else is recorded
-        natural = {"accuracy": NATURAL["accuracy"], "balanced_accuracy": "Clean, balanced ↑"}
-        natural |= NATURAL
-    return [
-        performance(frame, f"{name}, clean models: accuracy under {kind}", "clean", columns)
-        for kind, columns in (("corruption", natural), ("FGSM", FGSM), ("PGD", PGD), ("APGD", APGD))
-    ]
-
-
 def show(study: Study, command: Command) -> list[Path]:
     """Write the figures and the tables and print the latter, all from records."""
     from experiments.engine.measures import ATTACKS, NATURAL, RADII
     from experiments.engine.results import read_frame
-    from experiments.show import figures
+    from experiments.show.figures import panels, studies
+    from experiments.show.items import robustness_grids
+    from experiments.show.page import publish
     from experiments.show.summary import summarise
-    from experiments.show.tables import publish
 
-    frame, out = read_frame(study, command.out), command.out
-    legend = figures.legend(study.losses)
-    drawn = figures.natural_corruption(frame, legend, NATURAL, out / "natural-corruption")
-    drawn += figures.attacks(frame, legend, RADII, out / "attacks")
-    page, fields = out / "tables-robustness.md", (*NATURAL, *ATTACKS, "input_gradient_norm")
-    publish(make_grids(frame), summarise(frame, fields), page, command.console, command.json)
-    return [page, *drawn]
+    frame, legend = read_frame(study, command.out), panels.legend(study.losses)
+    figures = {
+        "natural-corruption": studies.natural_corruption(frame, legend, NATURAL),
+        "attacks": studies.attacks(frame, legend, RADII),
+    }
+    summary = summarise(frame, (*NATURAL, *ATTACKS, "input_gradient_norm"))
+    return publish(command, "robustness", robustness_grids(frame), summary, figures)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ from experiments.engine.options import DEFAULTS, Common, Options, make_study
 from experiments.engine.study import Study
 from experiments.shell import command_line
 
-COLUMNS = {"seconds": "Seconds per run ↓"}
-
 
 def main(
     dataset: str = "digits",
@@ -45,14 +43,13 @@ def make_timed(options: Options, losses: tuple[str, ...], dataset: str = "digits
 def show(study: Study, command: Command) -> list[Path]:
     """Write the table and print it, from records."""
     from experiments.engine.results import read_frame
+    from experiments.show.metrics import select
+    from experiments.show.page import publish
     from experiments.show.summary import performance, summarise
-    from experiments.show.tables import publish
 
-    frame, page = read_frame(study, command.out), command.out / "tables-runtime.md"
-    title = f"{study.dataset.name}, clean: each loss alone"
-    grid = performance(frame, title, "clean", COLUMNS)
-    publish([grid], summarise(frame, tuple(COLUMNS)), page, command.console, command.json)
-    return [page]
+    frame, columns = read_frame(study, command.out), select("seconds")
+    grid = performance(frame, f"{study.dataset.name}, clean: each loss alone", "clean", columns)
+    return publish(command, "runtime", [grid], summarise(frame, tuple(columns)))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def draw(folder: Path) -> list[Path]:
         with house_style as (figure, axes):
             for draw_panel, panel in zip(panels, axes[0], strict=True):
                 draw_panel(panel)
-            paths += figure_style.save(figure, folder / name)
+            paths += figure_style.save(figure, folder / name, ("png", "pdf", "svg"))
     return paths
 
 

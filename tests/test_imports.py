@@ -41,7 +41,10 @@ def before(room):
 
 
 # what reads records and never trains: neither jobs, commands nor the trainer
-READING = {f"experiments.engine.{name}" for name in ("study", "store", "results", "linked")}
+READING = {
+    f"experiments.engine.{name}"
+    for name in ("study", "store", "results", "linked", "controls", "measures")
+}
 READING |= LOSSES | {"pgeom.data", "pgeom.evaluation", "experiments.shell"}
 SHELL = "experiments.shell"
 SHOWING = {SHELL, "experiments.engine", "experiments.show"}
@@ -60,11 +63,7 @@ ROOMS = {  # a room or a file of one, and what of the project it may import besi
     "pgeom/training": before("pgeom.training") | {"pgeom.evaluation"},  # to stop early by metrics
     "experiments/shell": {"pgeom.messages"},
     "experiments/engine": {"pgeom", SHELL},
-    "experiments/show/records.py": {"pgeom", "experiments"},
-    "experiments/show": READING
-    | {f"experiments.engine.{x}" for x in ("cells", "options")}
-    | {"experiments.engine.identity", "experiments.engine.measures"}
-    | COMMANDS,
+    "experiments/show": READING,
     "benchmarks": {"pgeom", "experiments.engine", SHELL},  # which nothing imports
     "experiments": {"pgeom"} | SHOWING | COMMANDS,  # the commands
     "proofs_numeric/__init__.py": {"pgeom.extras", "experiments"},  # its commands end alike
@@ -155,6 +154,7 @@ def test_every_file_keeps_the_direction():
         ("experiments/engine/training.py", "from experiments import noise"),
         ("experiments/show/summary.py", "from experiments.engine.training import train_missing"),
         ("experiments/show/summary.py", "from experiments.engine.command import Command"),
+        ("experiments/show/summary.py", "from experiments.robustness import main"),
         ("experiments/show/figures/noise.py", "from experiments.engine import command"),
         ("experiments/show/figures/noise.py", "from pgeom.training.trainer import train"),
         ("benchmarks/training.py", "from experiments.noise import main"),
@@ -167,7 +167,7 @@ def test_every_file_keeps_the_direction():
         ("pgeom/losses/likelihood.py", "import sklearn.datasets"),
         ("pgeom/evaluation/metrics.py", "from scipy import stats"),
         ("experiments/show/summary.py", "import matplotlib.pyplot as plt"),
-        ("experiments/show/paper_figures.py", "import matplotlib.pyplot as plt"),
+        ("experiments/show/items.py", "import matplotlib.pyplot as plt"),
         ("experiments/shell/names.py", "import matplotlib"),
         ("pgeom/training/trainer.py", "import torch"),
         ("pgeom/checks.py", "from beartype import beartype"),
@@ -189,8 +189,7 @@ def test_a_forbidden_import_is_found(path, source):
         ("experiments/show/figures/noise.py", "import matplotlib"),
         ("experiments/show/figures/noise.py", "from experiments.engine.results import TestLogits"),
         ("experiments/show/tables.py", "from experiments.show.tables import Grid"),
-        ("experiments/show/records.py", "from experiments import ablation, comparison"),
-        ("experiments/comparison.py", "from experiments import longtail"),
+        ("experiments/links.py", "from experiments import longtail"),
         ("experiments/noise.py", "from experiments.show.tables import publish"),
         ("proofs_numeric/regret.py", "from pgeom.scores import on_logits"),
     ],

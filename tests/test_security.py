@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from experiments.show import page_parts, style as figure_style, tables as grid
+from experiments.show import page, style as figure_style, tables as grid
 from experiments.show.tables import Grid, OnTerminal
 from tests.test_house import sources
 
@@ -96,10 +96,16 @@ def shown(text):
     return Grid(text, ["Loss", text], [[text, text]], {(0, 1)}, [text])
 
 
+def as_page(text):
+    item = page.Item("tab:a", "b", text, "c", False, [shown(text)] * 2, None, [])
+    made = page.Page("d", text, [text], [page.Section("e", "f", [item])], {}, [])
+    return page.to_html(made)
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_html_shows_a_text_as_it_is(name):
     text = TEXTS[name]
-    evil, plain = (Structure(page_parts.grid_table(shown(x), titled=True)) for x in (text, "plain"))
+    evil, plain = (Structure(as_page(x)) for x in (text, "plain"))
     assert evil.tags == plain.tags
     assert evil.words == plain.words.replace("plain", text)
 

@@ -31,7 +31,8 @@ class Command:
         self.console = command_line.make_console(stderr=options.json, quiet=not self.is_primary)
         if self.is_primary:
             require_writable(out, option="--out")
-        self.json, self.out, self._memory = options.json, out, options.memory
+        self.json, self.formats, self.out = options.json, options.formats, out
+        self._memory = options.memory
         self.requested = self.trained = 0
         self._compiling = self._training = 0.0  # seconds
         self._notes: set[str] = set()
@@ -79,9 +80,16 @@ class Command:
         if not self.is_primary:
             return
         files = ", ".join(path.name for path in show())
+        seconds = time.perf_counter() - self._begun
         self.console.print(
-            f"{count(self.trained, 'run')} trained, {self.requested - self.trained} reused; "
-            f"compiled in {self._compiling:.1f} s, trained in {self._training:.1f} s, "
-            f"{time.perf_counter() - self._begun:.1f} s in total; written to {self.out}: {files}",
+            f"{self.took}, {seconds:.1f} s in total; written to {self.out}: {files}",
             soft_wrap=True,
+        )
+
+    @property
+    def took(self) -> str:
+        """How many runs were trained, and how long that took."""
+        return (
+            f"{count(self.trained, 'run')} trained, {self.requested - self.trained} reused; "
+            f"compiled in {self._compiling:.1f} s, trained in {self._training:.1f} s"
         )

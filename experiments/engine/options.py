@@ -127,6 +127,8 @@ class Options:
     """Be one of the processes of a job that Slurm, Open MPI, Kubernetes or Cloud TPU started."""
     json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Print the aggregated table as JSON, and nothing else, on stdout."""
+    formats: tuple[Literal["png", "pdf", "svg", "tex", "csv", "md"], ...] = ()
+    """In which forms to write figures and tables besides the usual one."""
 
     def refuse_own_losses(self, name: str) -> None:
         """For commands whose losses are given by what they reproduce."""

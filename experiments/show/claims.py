@@ -39,7 +39,7 @@ from experiments.show.contrasts import (
     Contrast,
     changes,
     differences,
-    interval,
+    effect,
     larger_than_elsewhere,
     levels,
     more_variable,
@@ -343,7 +343,7 @@ def judge(estimates: Estimates, *, some: bool) -> str:
     return REVERSED if against(estimates.contradicted) else UNDETERMINED
 
 
-def claims_table(checked: pd.DataFrame) -> Grid | None:
+def claims_grid(checked: pd.DataFrame) -> Grid | None:
     """The claims with their labels, our numbers and the published ones."""
     if checked.empty:
         return None
@@ -351,7 +351,7 @@ def claims_table(checked: pd.DataFrame) -> Grid | None:
         [
             row["claim"],
             row["label"],
-            f"{row['difference']:+.3f} {interval(row['low'], row['high'])}",
+            effect(row),
             "–" if np.isnan(row["published"]) else f"{row['published']:+.3f}",
             row["deciding"],
             f"{row['hold']} of {row['contrasts']}",

@@ -1,4 +1,4 @@
-"""Every loss against the references in every place, contrasts of several places, and ranks.
+"""Paired comparisons: every loss against the references, contrasts of several places, and ranks.
 
 A contrast is a sum of weighted means over matched seeds, which the paper's claims are about.
 
@@ -13,17 +13,19 @@ A contrast is a sum of weighted means over matched seeds, which the paper's clai
 [['ce', 'hpg', 'accuracy', 3, 'undetermined']]
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from experiments.show.metrics import METRICS, Column, Metric, Place, Samples
+from experiments.show.metrics import METRICS, Column, Metric, Place, Samples, headline
+from experiments.show.summary import version_notes
 from experiments.show.tables import Grid
 from pgeom.evaluation.significance import (
     BETTER,
     EQUIVALENT,
+    LEVEL,
     UNDETERMINED,
     WORSE,
     Ranking,
@@ -31,6 +33,7 @@ from pgeom.evaluation.significance import (
     rank,
 )
 from pgeom.losses.catalogue import GENERAL, LOSSES, PRIOR
+from pgeom.messages import count
 
 CANDIDATES = tuple(name for name, loss in GENERAL.items() if loss.studied)
 PLAIN = ("ce", *CANDIDATES)
@@ -125,6 +128,7 @@ def _difference(left: Column, right: Column, *, spread: bool = False) -> Contras
 
 
 REFERENCES = ("ce", "brier")
+REFERENCE = REFERENCES[0]
 SIGNS = {BETTER: "+", WORSE: "−", EQUIVALENT: "=", UNDETERMINED: "?"}
 COLUMNS = ["reference", "metric", "dataset", "regime", "loss", "label", "seeds", "mean"]
 COLUMNS += ["reference_mean", "difference", "low", "high", "p_value", "holm", "attainable"]
@@ -151,79 +155,125 @@ def compare_losses(
     """
     names = [metric.name for metric in samples.metrics] if metrics is None else list(metrics)
     parts = [
-        _family(samples, place, metric, reference)
+        compare_with(samples, place, metric, {x: reference for x in others})
         for reference in references
         for metric in names
         for place in samples.places
         if samples.has(Column(place, reference, metric))
+        and (others := [x for x in samples.losses(place) if x != reference])
     ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
 
 
-def _family(samples: Samples, place: Place, metric: str, reference: str) -> pd.DataFrame:
-    """All losses of a place against one reference in one metric."""
-    losses = [loss for loss in samples.losses(place) if loss != reference]
-    values = samples.compared(place, (reference, *losses), metric)
+def compare_with(
+    samples: Samples, place: Place, metric: str, references: Mapping[str, str]
+) -> pd.DataFrame:
+    """Losses of a place, each with the reference that it has in `references`, in one metric."""
+    losses, others = [*references], [*references.values()]
+    values = samples.compared(place, (*losses, *others), metric)
+    ours, theirs = values[: len(losses)], values[len(losses) :]
     rule = METRICS[metric]
-    result = compare(
-        values[1:], values[0], margin=rule.margin, higher_is_better=rule.higher_is_better
-    )
-    where = {"reference": reference, "metric": metric, **place._asdict()}
+    result = compare(ours, theirs, margin=rule.margin, higher_is_better=rule.higher_is_better)
     what = {
+        "reference": others,
         "loss": losses,
         "label": [samples.labels[loss] for loss in losses],
-        "seeds": values.shape[1],
-        "mean": values[1:].mean(axis=1, dtype=float),
-        "reference_mean": float(values[0].mean(dtype=float)),
+        "mean": ours.mean(axis=1, dtype=float),
+        "reference_mean": theirs.mean(axis=1, dtype=float),
+        **result._asdict(),
     }
-    return pd.DataFrame({**what, **result._asdict()}).assign(**where)[COLUMNS]
+    where = {"metric": metric, **place._asdict(), "seeds": values.shape[1]}
+    return pd.DataFrame(what).assign(**where)[COLUMNS]
 
 
-def effects_table(effects: pd.DataFrame, reference: str, metric: str) -> Grid:
-    """Mean differences with their intervals and verdicts: losses down, places across."""
-    part = effects[(effects["reference"] == reference) & (effects["metric"] == metric)]
-    pairs = zip(part["dataset"], part["regime"], strict=True)
-    places = [Place(*pair) for pair in dict.fromkeys(pairs)]
-    labels = dict(zip(part["loss"], part["label"], strict=True))
+def powered(attainable: float, losses: int) -> bool:
+    """Whether so many losses could be told apart: Holm's correction of the least p-value."""
+    return attainable * losses <= LEVEL
+
+
+def select_effects(effects: pd.DataFrame, reference: str, metric: str) -> pd.DataFrame:
+    """The comparisons with one reference in one metric."""
+    return effects[(effects["reference"] == reference) & (effects["metric"] == metric)]
+
+
+def effects_grid(effects: pd.DataFrame, title: str, across: Sequence[str]) -> Grid:
+    """Mean differences with their intervals and verdicts: losses down, some fields across."""
+    names = effects[list(across)].agg(", ".join, axis=1)
     cells = {
-        (row["loss"], Place(row["dataset"], row["regime"])): effect_text(row)
-        for row in part.to_dict("records")
+        (row["loss"], name): effect_text(row)
+        for name, row in zip(names, effects.to_dict("records"), strict=True)
     }
+    columns = list(dict.fromkeys(names))
     rows = [
-        [label, *(cells.get((loss, place), "–") for place in places)]
-        for loss, label in labels.items()
+        [label, *(cells.get((loss, name), "–") for name in columns)]
+        for loss, label in dict(zip(effects["loss"], effects["label"], strict=True)).items()
     ]
-    title = f"{METRICS[metric].label}: difference from {reference_label(reference)}"
-    return Grid(title, ["Loss", *map(str, places)], rows, set(), [rule_note(part, metric)])
+    return Grid(title, ["Loss", *columns], rows, set(), [rule_note(effects)])
 
 
 def effect_text(row: dict) -> str:
     """A difference, its interval and the sign of its verdict."""
     if np.isnan(row["difference"]):
         return "diverged"
-    return f"{row['difference']:+.3f} {interval(row['low'], row['high'])} {SIGNS[row['verdict']]}"
+    return f"{effect(row)} {SIGNS[row['verdict']]}"
 
 
-def interval(low: float, high: float) -> str:
-    """An interval in brackets; a single seed has none."""
-    return "[–]" if np.isnan(low) else f"[{low:+.3f}, {high:+.3f}]"
+def effect(row: dict) -> str:
+    """A difference and its interval, which a single seed does not have."""
+    if np.isnan(row["low"]):
+        return f"{row['difference']:+.3f} [–]"
+    return f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
 
 
-def rule_note(part: pd.DataFrame, metric: str) -> str:
+def rule_note(effects: pd.DataFrame) -> str:
     """What the signs stand for, and how many seeds there are."""
-    seeds = " to ".join(map(str, sorted({part["seeds"].min(), part["seeds"].max()})))
+    seeds = " to ".join(map(str, sorted({effects["seeds"].min(), effects["seeds"].max()})))
+    margins = {f"±{METRICS[name].margin:g}" for name in effects["metric"]}
+    within = f" within {margins.pop()}" if len(margins) == 1 else ""
     return (
         f"mean paired difference [95% BCa interval] over {seeds} seeds; + better, "
-        f"− worse (interval and Holm-corrected Wilcoxon test agree), = equivalent within "
-        f"±{METRICS[metric].margin:g} (TOST, 5%), ? undetermined"
+        f"− worse (interval and Holm-corrected Wilcoxon test agree), = equivalent{within} "
+        f"(TOST, 5%), ? undetermined"
     )
 
 
-def reference_label(name: str) -> str:
-    """The label of a reference."""
-    from pgeom.losses.catalogue import LOSSES
+def significance(frame: pd.DataFrame, title: str) -> Grid | None:
+    """Exact Wilcoxon tests against cross-entropy, in the headline metric and NLL, Holm-corrected.
 
-    return LOSSES[name].label
+    None where cross-entropy is not among the losses, or nothing else is.
+    """
+    metrics = [headline(frame), METRICS["nll"]]
+    samples = Samples(frame)
+    effects = compare_losses(samples, (REFERENCE,), [metric.name for metric in metrics])
+    if effects.empty:
+        return None
+    several = len(samples.places) > 1
+    keys, header = ["dataset", "regime", "label"], ["Dataset", "Regime"] * several + ["Loss"]
+    rows = []
+    for place, part in effects.groupby(keys, sort=False):
+        rows.append([*place][0 if several else 2 :])
+        for one in part.to_dict("records"):
+            ps = (one["p_value"], one["holm"], one["attainable"])
+            rows[-1] += [f"{one['difference']:+.3f}", *map(p_text, ps)]
+    for metric in metrics:
+        header += [f"Δ{metric.title}", "p", "Holm", "floor"]
+    pairs, losses = int(effects["seeds"].min()), effects["loss"].nunique()
+    least = 2.0 / 2**pairs
+    corrected = min(1.0, losses * least)
+    floor = f"with {count(pairs, 'pair')} at best {least:.4g}, Holm-corrected {corrected:.4g}"
+    floor += "" if powered(least, losses) else ", so the comparison is descriptive"
+    notes = [
+        "p: exact two-sided Wilcoxon on matched seeds; Holm: corrected over the losses",
+        f"floor: the least p that the pairs which differ could give; {floor}",
+    ]
+    return Grid(f"{title}: against CE", header, rows, set(), notes + version_notes(frame))
+
+
+def p_text(value: float) -> str:
+    """Four decimals, without the leading zero."""
+    if np.isnan(value):
+        return "–"
+    return "1" if value == 1 else f"{value:.4f}".lstrip("0")
 
 
 LEFT_OUT = "long-tail"  # where early stopping leaves all but a few losses near chance
@@ -233,6 +283,7 @@ class RankedLosses(NamedTuple):
     """The mean ranks of some losses in one metric."""
 
     metric: Metric
+    losses: list[str]
     labels: list[str]
     ranking: Ranking
 
@@ -247,17 +298,17 @@ def rank_losses(samples: Samples) -> list[RankedLosses]:
     losses = [loss for loss in samples.labels if all(loss in samples.losses(p) for p in places)]
     if len(places) < 2 or len(losses) < 3:
         return []
-    ranked = []
+    labels, ranked = [samples.labels[loss] for loss in losses], []
     for metric in samples.metrics:
         values = [samples.compared(place, losses, metric.name) for place in places]
         means = [one.mean(axis=1, dtype=float) for one in values]
         if np.isfinite(means).all():
             ranking = rank(np.stack(means), higher_is_better=metric.higher_is_better)
-            ranked.append(RankedLosses(metric, [samples.labels[x] for x in losses], ranking))
+            ranked.append(RankedLosses(metric, losses, labels, ranking))
     return ranked
 
 
-def ranks_table(ranked: list[RankedLosses]) -> Grid | None:
+def ranks_grid(ranked: list[RankedLosses]) -> Grid | None:
     """Mean ranks: losses down, metrics across, the best of each marked."""
     if not ranked:
         return None
@@ -268,12 +319,11 @@ def ranks_table(ranked: list[RankedLosses]) -> Grid | None:
     ]
     best = {(row, column + 1) for row, column in np.argwhere(np.isclose(ranks, ranks.min(axis=0)))}
     first = ranked[0].ranking
-    tests = ", ".join(f"{one.metric.label[:-2]} p = {one.ranking.p_value:.1g}" for one in ranked)
+    tests = ", ".join(f"{one.metric.title} p = {one.ranking.p_value:.1g}" for one in ranked)
     notes = [
         f"1 is best; over {first.cells} places, without the long tail; two losses differ where "
         f"their mean ranks are more than {first.critical_difference:.1f} apart (Nemenyi, 5%)",
         f"Friedman's test: {tests}; places of one dataset share its examples, so that these are "
         "descriptive",
     ]
-    header = ["Loss", *(one.metric.label[:-2] for one in ranked)]
-    return Grid("mean ranks", header, rows, best, notes)
+    return Grid("mean ranks", ["Loss", *(one.metric.title for one in ranked)], rows, best, notes)

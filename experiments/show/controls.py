@@ -4,16 +4,27 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from experiments.show.contrasts import compare_losses, effect_text, reference_label, rule_note
-from experiments.show.metrics import METRICS, Place, Samples
+from experiments.engine.controls import CONTROLS
+from experiments.show.contrasts import (
+    CANDIDATES,
+    DIGITS,
+    REFERENCES,
+    TAIL,
+    compare_losses,
+    effects_grid,
+    select_effects,
+)
+from experiments.show.metrics import METRICS, PROBABILITIES, Samples
 from experiments.show.summary import select_runs
 from experiments.show.tables import Grid
 from pgeom.evaluation.significance import BETTER, EQUIVALENT, UNDETERMINED, WORSE
+from pgeom.losses.catalogue import LOSSES
 
 
 def take_last_epoch(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with the metrics of their last epoch in place of those of the kept one."""
-    last = {metric: runs[f"last_{metric}"] for metric in METRICS}
+    known = ["accuracy", "balanced_accuracy", *(metric.name for metric in PROBABILITIES)]
+    last = {name: runs[f"last_{name}"] for name in known}
     return runs.assign(**last, best_epoch=runs["stopped_epoch"], stop_on="none")
 
 
@@ -51,8 +62,8 @@ def compare_controls(
 def verdict_counts(controls: pd.DataFrame, losses: tuple[str, ...], reference: str) -> pd.DataFrame:
     """How often each verdict was reached for some losses, and how it compares with the protocol's.
 
-    Columns: control, metric, seeds, the four verdicts, and `reversed`: how many that the protocol
-    has as better are worse under the control, or the other way round.
+    Columns: control, metric, the four verdicts, `reversed`: how many that the protocol has as
+    better are worse under the control, or the other way round; and seeds.
     """
     part = controls[controls["loss"].isin(losses) & (controls["reference"] == reference)]
     protocol = part[part["control"] == PROTOCOL].set_index(KEY)["verdict"]
@@ -60,75 +71,53 @@ def verdict_counts(controls: pd.DataFrame, losses: tuple[str, ...], reference: s
     for (control, metric), group in part.groupby(["control", "metric"], sort=False):
         counts = group["verdict"].value_counts()
         before = protocol.reindex(pd.MultiIndex.from_frame(group[KEY]))
-        opposite = sum(pair in OPPOSITE for pair in zip(before, group["verdict"], strict=True))
+        pairs = zip(before, group["verdict"], strict=True)
         verdicts = {name: counts.get(name, 0) for name in (BETTER, EQUIVALENT, WORSE, UNDETERMINED)}
-        rows.append(
-            {
-                "control": control,
-                "metric": metric,
-                "seeds": group["seeds"].max(),
-                **verdicts,
-                "reversed": opposite,
-            }
-        )
+        about = {"control": control, "metric": METRICS[metric].label, **verdicts}
+        opposite = sum(pair in OPPOSITE for pair in pairs)
+        rows.append({**about, "reversed": opposite, "seeds": group["seeds"].max()})
     return pd.DataFrame(rows)
 
 
-def counts_by_control(counts: pd.DataFrame, title: str) -> Grid | None:
-    """Verdict counts as a grid, one row per control and metric."""
-    if counts.empty:
-        return None
-    verdicts = [BETTER, EQUIVALENT, WORSE, UNDETERMINED]
-    rows = [
-        [
-            row["control"],
-            METRICS[row["metric"]].label,
-            *(str(row[name]) for name in (*verdicts, "reversed", "seeds")),
-        ]
-        for row in counts.to_dict("records")
-    ]
-    header = ["Control", "Metric", *(name.capitalize() for name in verdicts), "Reversed", "Seeds"]
-    notes = [
-        "verdicts over all cells of the control; reversed: better under the protocol and worse "
-        "under the control, or the other way round; fewer seeds leave more undetermined"
-    ]
-    return Grid(title, header, rows, set(), notes)
-
-
-def by_control(controls: pd.DataFrame, place: Place, metric: str, reference: str) -> Grid | None:
-    """The differences of every loss in one place: losses down, controls across."""
-    here = (controls["dataset"] == place.dataset) & (controls["regime"] == place.regime)
-    about = (controls["metric"] == metric) & (controls["reference"] == reference)
-    part = controls[here & about]
-    if part.empty:
-        return None
-    names = list(dict.fromkeys(part["control"]))
-    labels = dict(zip(part["loss"], part["label"], strict=True))
-    cells = {(row["loss"], row["control"]): effect_text(row) for row in part.to_dict("records")}
-    rows = [
-        [label, *(cells.get((loss, name), "–") for name in names)] for loss, label in labels.items()
-    ]
-    title = f"{place}: {METRICS[metric].label} against {reference_label(reference)}, by control"
-    return Grid(title, ["Loss", *names], rows, set(), [rule_note(part, metric)])
-
-
-def describe_controls(
-    frames: Mapping[str, pd.DataFrame], reasons: Mapping[str, str]
-) -> Grid | None:
-    """Why each control is there, and whether it does its work.
+def control_grids(controls: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> list[Grid]:
+    """Why each control is there, how the candidates fare under them, and two cells in full.
 
     Args:
+      controls: as `compare_controls` gives it.
       frames: the runs of each control.
-      reasons: what each separates from the loss.
     """
-    rows = []
+    if not frames:
+        return []
+    grids = [describe_controls(frames)]
+    note = (
+        "verdicts over all cells of the control; reversed: better under the protocol and worse "
+        "under the control, or the other way round; fewer seeds leave more undetermined"
+    )
+    for reference in REFERENCES:
+        counts = verdict_counts(controls, CANDIDATES, reference)
+        if not counts.empty:
+            label = LOSSES[reference].label
+            title = f"CAPM, HPG and APMS against {label}, by control"
+            rows = counts.astype(str).to_numpy().tolist()
+            grids.append(Grid(title, [x.capitalize() for x in counts], rows, set(), [note]))
+    first, *others = dict.fromkeys(controls["metric"])
+    for place, metric in [*((DIGITS, one) for one in (first, *others)), (TAIL, first)]:
+        part = select_effects(controls, "ce", metric)
+        part = part[(part["dataset"] == place.dataset) & (part["regime"] == place.regime)]
+        if not part.empty:
+            title = f"{place}: {METRICS[metric].label} against CE, by control"
+            grids.append(effects_grid(part, title, ["control"]))
+    return grids
+
+
+def describe_controls(frames: Mapping[str, pd.DataFrame]) -> Grid:
+    """Why each control is there, and whether it does its work."""
+    rows, reasons = [], {control.name: control.reason for control in CONTROLS}
     for name, runs in frames.items():
         unturned = int((runs["best_epoch"] == runs["stopped_epoch"]).sum())
         at_end = str(int(runs["at_end"].sum())) if "at_end" in runs else "–"
         counts = [str(len(runs)), str(runs["seed"].nunique()), str(unturned), at_end]
         rows.append([name, *counts, reasons[name]])
-    if not rows:
-        return None
     header = ["Control", "Runs", "Seeds", "Kept the last epoch", "Rate at an end", "Because"]
     notes = ["kept the last epoch: validation had not turned; rate at an end: of the grid"]
     return Grid("the controls", header, rows, set(), notes)

@@ -14,12 +14,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from experiments.show.contrasts import compare_losses, interval
-from experiments.show.metrics import METRICS, Column, Metric, Place, Samples
+from experiments.show.contrasts import REFERENCE as DEFAULT, compare_losses, effect, powered
+from experiments.show.metrics import METRICS, Column, Place, Samples
 from experiments.show.tables import Grid
 from pgeom.evaluation.significance import BETTER, LEVEL, WORSE, Comparisons, compare
 
-DEFAULT = "ce"
 STRUCTURED = ("pair-flip", "asymmetric", "instance")  # label noise that is not the same everywhere
 POWERED, DESCRIPTIVE = "powered", "descriptive"
 
@@ -49,67 +48,97 @@ SITUATIONS = (
 )
 
 
-def decide(
-    samples: Samples,
-    situations: Sequence[Situation] = SITUATIONS,
-    *,
-    effects: pd.DataFrame | None = None,
-) -> pd.DataFrame:
+class Question(NamedTuple):
+    """A situation that was run: its metric, its places, and the losses run in all of them."""
+
+    situation: str
+    metric: str
+    places: list[Place]
+    losses: list[str]
+
+
+def ask(samples: Samples, situations: Sequence[Situation] = SITUATIONS) -> list[Question]:
+    """The situations of which there are runs, each question of places and metric once."""
+    asked: dict[tuple, Question] = {}
+    for situation in situations:
+        metric = situation.metric or samples.headline.name
+        places = [place for place in samples.places if situation.includes(place)]
+        losses = [x for x in samples.labels if all(x in samples.losses(p) for p in places)]
+        if places and DEFAULT in losses and len(losses) > 1:
+            losses.remove(DEFAULT)
+            asked.setdefault((metric, *places), Question(situation.name, metric, places, losses))
+    return list(asked.values())
+
+
+def judge_situations(samples: Samples) -> pd.DataFrame:
+    """Every loss against cross-entropy in every situation, as the mean over its places.
+
+    Holm's correction is over the losses of a situation.
+
+    Returns:
+      Columns: situation, metric, loss, label, seeds, and the fields of `Comparisons`.
+    """
+    parts = []
+    for one in ask(samples):
+        values = _pooled(samples, one.places, one.losses, one.metric)
+        labels = [samples.labels[loss] for loss in one.losses]
+        where = {"situation": one.situation, "metric": one.metric, "seeds": values.shape[1]}
+        what = {"loss": one.losses, "label": labels}
+        result = _against_default(values, one.metric)
+        parts.append(pd.DataFrame({**what, **result._asdict()}).assign(**where))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def decide(samples: Samples, effects: pd.DataFrame | None = None) -> pd.DataFrame:
     """The decision table, one row per situation that was run with two seeds at least.
 
     Args:
       samples: of the protocol's runs, with cross-entropy among the losses.
-      situations: to decide.
       effects: as `compare_losses` gives them, if they are at hand.
 
     Returns:
       Columns: situation, metric, places, loss and label (the choice), compared (the label of the
-      loss whose effect is given), effect, low, high (against cross-entropy, 95%), seeds (of the
+      loss whose effect is given), difference, low, high (against cross-entropy, 95%), seeds (of the
       estimate), verdict, evidence (powered if so many seeds could have told the losses apart, else
       descriptive), fails (where in the situation the choice loses).
     """
+    if samples.runs["seed"].nunique() < 2:
+        return pd.DataFrame()
     choosing, estimating = samples.halves()
-    first = samples.headline.name
-    wanted = [situation.metric or first for situation in situations]
+    questions, first = ask(samples), samples.headline.name
+    wanted = [one.metric for one in questions]
     if effects is None:
         effects = compare_losses(samples, (DEFAULT,), dict.fromkeys((first, "nll", *wanted)))
-    effects = effects[effects["reference"] == DEFAULT]
     known = compare_losses(choosing, (DEFAULT,), dict.fromkeys(wanted))
-    rows, decided = [], set()
-    for situation, metric in zip(situations, wanted, strict=True):
-        places = [place for place in estimating.places if situation.includes(place)]
-        losses = _run_everywhere(samples, places)
-        other = "nll" if metric == first else metric  # in which a choice may fail, too
-        question = (metric, *places)
-        if not places or not losses or question in decided:
-            continue
-        decided.add(question)
-        rival = _choose(choosing, known, places, losses, metric)
-        values = _pooled(estimating, places, [rival], metric)
-        result = _against_default(values, metric)
-        powered = result.attainable[0] * len(losses) <= LEVEL
-        choice = rival if _is_better(result, METRICS[metric], powered) else DEFAULT
+    rows = []
+    for one in questions:
+        rival = _choose(choosing, known, one)
+        values = _pooled(estimating, one.places, [rival], one.metric)
+        result = {name: x[0] for name, x in _against_default(values, one.metric)._asdict().items()}
+        enough = powered(result["attainable"], len(one.losses))
+        gain = METRICS[one.metric].gain(result["difference"])
+        # where seeds are too few to show anything, a gain beyond the margin is enough
+        better = result["verdict"] == BETTER if enough else gain > METRICS[one.metric].margin
+        choice = rival if better else DEFAULT
+        other = "nll" if one.metric == first else one.metric  # in which a choice may fail, too
         rows.append(
             {
-                "situation": situation.name,
-                "metric": metric,
-                "places": len(places),
+                "situation": one.situation,
+                "metric": one.metric,
+                "places": len(one.places),
                 "loss": choice,
                 "label": samples.labels[choice],
                 "compared": samples.labels[rival],
-                "effect": result.difference[0],
-                "low": result.low[0],
-                "high": result.high[0],
+                **{name: result[name] for name in ("difference", "low", "high", "verdict")},
                 "seeds": values.shape[1],
-                "verdict": result.verdict[0],
-                "evidence": POWERED if powered else DESCRIPTIVE,
-                "fails": _failures(effects, places, choice, (first, other)),
+                "evidence": POWERED if enough else DESCRIPTIVE,
+                "fails": _failures(effects, one.places, choice, (first, other)),
             }
         )
     return pd.DataFrame(rows)
 
 
-def decision_table(decisions: pd.DataFrame) -> Grid | None:
+def decision_grid(decisions: pd.DataFrame) -> Grid | None:
     """The decision table as a grid."""
     if decisions.empty:
         return None
@@ -117,7 +146,7 @@ def decision_table(decisions: pd.DataFrame) -> Grid | None:
         [
             row["situation"],
             row["label"],
-            f"{row['compared']}: {row['effect']:+.3f} {interval(row['low'], row['high'])}",
+            f"{row['compared']}: {effect(row)}",
             METRICS[row["metric"]].label,
             row["verdict"],
             row["evidence"],
@@ -138,26 +167,19 @@ def decision_table(decisions: pd.DataFrame) -> Grid | None:
     return Grid("which loss", [*header, "Where it fails"], rows, set(), notes)
 
 
-def _run_everywhere(samples: Samples, places: Sequence[Place]) -> list[str]:
-    """The losses besides cross-entropy that were run in all places, where that was, too."""
-    everywhere = [x for x in samples.labels if all(x in samples.losses(p) for p in places)]
-    return [loss for loss in everywhere if loss != DEFAULT] if DEFAULT in everywhere else []
-
-
-def _choose(
-    samples: Samples,
-    effects: pd.DataFrame,
-    places: Sequence[Place],
-    losses: Sequence[str],
-    metric: str,
-) -> str:
+def _choose(samples: Samples, effects: pd.DataFrame, question: Question) -> str:
     """The loss of the largest mean gain among those that are nowhere shown to be worse."""
+    _, metric, places, losses = question
     lost = effects[(effects["verdict"] == WORSE) & (effects["metric"] == metric)]
-    where = zip(lost["dataset"], lost["regime"], lost["loss"], strict=True)
-    worse = {loss for dataset, regime, loss in where if (dataset, regime) in places}
-    eligible = [loss for loss in losses if loss not in worse] or list(losses)
-    gains = METRICS[metric].gain(1.0) * _pooled(samples, places, eligible, metric).mean(axis=1)
+    worse = set(lost["loss"][_within(lost, places)])
+    eligible = [loss for loss in losses if loss not in worse] or losses
+    gains = METRICS[metric].gain(_pooled(samples, places, eligible, metric).mean(axis=1))
     return eligible[int(np.argmax(np.nan_to_num(gains, nan=-np.inf)))]
+
+
+def _within(effects: pd.DataFrame, places: Sequence[Place]) -> list[bool]:
+    """Which comparisons are of these places."""
+    return [cell in places for cell in zip(effects["dataset"], effects["regime"], strict=True)]
 
 
 def _pooled(
@@ -171,17 +193,9 @@ def _pooled(
     return means[1:] - means[0]
 
 
-def _against_default(values: Float[np.ndarray, "1 seeds"], metric: str) -> Comparisons:
+def _against_default(values: Float[np.ndarray, "losses seeds"], metric: str) -> Comparisons:
     rule, nothing = METRICS[metric], np.zeros(values.shape[1])
-    better = rule.higher_is_better
-    return compare(values, nothing, margin=rule.margin, higher_is_better=better)
-
-
-def _is_better(result: Comparisons, metric: Metric, powered: bool) -> bool:
-    """Whether the rival is shown to be better or, without the power for it, seems to be."""
-    if powered:
-        return result.verdict[0] == BETTER
-    return metric.gain(result.difference[0]) > metric.margin
+    return compare(values, nothing, margin=rule.margin, higher_is_better=rule.higher_is_better)
 
 
 def _failures(
@@ -189,11 +203,11 @@ def _failures(
 ) -> str:
     """The worst of these cells in which the choice is shown to lose, in each of some metrics."""
     texts = []
-    cells = zip(effects["dataset"], effects["regime"], strict=True)
-    effects = effects[[cell in places for cell in cells]]
-    for metric in metrics:
+    effects = effects[_within(effects, places)]
+    effects = effects[effects["reference"] == DEFAULT]
+    for metric in dict.fromkeys(metrics):
         part = effects[effects["metric"] == metric]
-        lost = _shown(part, BETTER) if loss == DEFAULT else _shown(part, WORSE)
+        lost = _shown(part, BETTER if loss == DEFAULT else WORSE)
         lost = lost if loss == DEFAULT else lost[lost["loss"] == loss]
         if len(lost):
             row = lost.loc[lost["difference"].abs().idxmax()]

@@ -19,18 +19,15 @@ from jaxtyping import Float, Int
 from experiments.engine.linked import LINKED
 from experiments.engine.results import read_frame, read_logits
 from experiments.engine.study import Study
-from experiments.show.contrasts import SIGNS, interval
+from experiments.show.contrasts import compare_with, effect_text, rule_note
 from experiments.show.metrics import METRICS, Metric, Samples, headline
 from experiments.show.tables import Grid
 from pgeom.data.splits import split_rows
-from pgeom.evaluation.significance import compare
-
-HEDGED = Metric("hedged_nll", "Hedged NLL ↓", False, METRICS["nll"].margin)
 
 
 def compared_metrics(runs: pd.DataFrame) -> tuple[Metric, ...]:
     """What the two links are compared by."""
-    return headline(runs), METRICS["brier"], METRICS["ece"], HEDGED
+    return headline(runs), METRICS["brier"], METRICS["ece"], METRICS["hedged_nll"]
 
 
 def hedged_nll(
@@ -54,70 +51,42 @@ def read_links(studies: Sequence[Study], folder: Path) -> pd.DataFrame:
             for name, logits in test.logits.items():
                 place = (frame["regime"] == str(regime)) & (frame["loss"] == name)
                 values = dict(zip(study.seeds, hedged_nll(logits, test.labels, v), strict=True))
-                frame.loc[place, HEDGED.name] = frame.loc[place, "seed"].map(values)
+                frame.loc[place, "hedged_nll"] = frame.loc[place, "seed"].map(values)
         frames.append(frame)
     return pd.concat(frames, ignore_index=True)
 
 
 def compare_links(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per place, loss and metric: canonical less softmax, as `paired.compare` judges it.
+    """One row per place, loss and metric: canonical less softmax, as `compare_with` judges it.
 
     Holm's correction is over the losses of a place and metric.
     """
-    samples, rows = Samples(runs), []
-    zeros = runs.groupby(["dataset", "regime", "loss"])["zero_rate"].mean()
+    samples, parts = Samples(runs), []
     for place in samples.places:
         linked = [name for name in samples.losses(place) if name.endswith(LINKED)]
-        for metric in compared_metrics(runs):
-            values = samples.compared(place, linked, metric.name)
-            plain = samples.compared(place, [x.removesuffix(LINKED) for x in linked], metric.name)
-            result = compare(
-                values, plain, margin=metric.margin, higher_is_better=metric.higher_is_better
-            )
-            columns = {
-                **place._asdict(),
-                "loss": [name.removesuffix(LINKED) for name in linked],
-                "label": [samples.labels[name.removesuffix(LINKED)] for name in linked],
-                "metric": metric.name,
-                "seeds": values.shape[1],
-                "softmax": plain.mean(axis=1, dtype=float),
-                "canonical": values.mean(axis=1, dtype=float),
-                "zero_rate": [zeros[(*place, name)] for name in linked],
-            }
-            rows.append(pd.DataFrame({**columns, **result._asdict()}))
-    return pd.concat(rows, ignore_index=True)
+        pairs = {name: name.removesuffix(LINKED) for name in linked}
+        parts += [compare_with(samples, place, one.name, pairs) for one in compared_metrics(runs)]
+    effects = pd.concat(parts, ignore_index=True)
+    zeros = runs.groupby(["dataset", "regime", "loss"])["zero_rate"].mean()
+    keys = zip(effects["dataset"], effects["regime"], effects["loss"], strict=True)
+    return effects.assign(
+        zero_rate=[zeros[key] for key in keys],
+        loss=effects["reference"],
+        label=effects["reference"].map(samples.labels),
+    )
 
 
-def links_table(effects: pd.DataFrame) -> Grid:
+def links_grid(effects: pd.DataFrame) -> Grid:
     """Losses in places down, metrics across: differences, intervals and verdicts."""
-    keys, rows = ["dataset", "regime", "label"], []
-    known = METRICS | {HEDGED.name: HEDGED}
-    metrics = [known[name] for name in effects["metric"].unique()]
-    for (dataset, regime, label), part in effects.groupby(keys, sort=False):
-        cells = {row["metric"]: _text(row) for row in part.to_dict("records")}
+    rows, metrics = [], list(dict.fromkeys(effects["metric"]))
+    for where, part in effects.groupby(["dataset", "regime", "label"], sort=False):
+        texts = {row["metric"]: effect_text(row) for row in part.to_dict("records")}
         zero = f"{part['zero_rate'].iloc[0]:.3f}"
-        rows.append([f"{dataset}, {regime}", label, *(cells[m.name] for m in metrics), zero])
-    header = ["Cell", "Loss", *(metric.label for metric in metrics), "p_y = 0"]
-    note = (
-        f"canonical less softmax, mean paired difference [95% BCa interval] over "
-        f"{effects['seeds'].max()} seeds; + better, − worse (interval and Holm-corrected Wilcoxon "
-        "test agree), = equivalent (TOST, 5%), ? undetermined; p_y = 0: the share of test labels "
-        "with probability zero under the canonical link, each of which makes the NLL infinite"
-    )
-    return Grid("canonical link against softmax", header, rows, set(), [note])
-
-
-def summarise_links(effects: pd.DataFrame) -> str:
-    """How many comparisons went which way, in one sentence."""
-    counts = effects["verdict"].value_counts()
-    words = ", ".join(f"{counts.get(verdict, 0)} {verdict}" for verdict in SIGNS)
-    return (
-        f"The canonical link against softmax, {len(effects)} comparisons over "
-        f"{effects['seeds'].max()} seeds: {words}."
-    )
-
-
-def _text(row: dict) -> str:
-    if np.isnan(row["difference"]):
-        return "diverged"
-    return f"{row['difference']:+.3f} {interval(row['low'], row['high'])} {SIGNS[row['verdict']]}"
+        rows.append([", ".join(where[:2]), where[2], *(texts[name] for name in metrics), zero])
+    header = ["Cell", "Loss", *(METRICS[name].label for name in metrics), "p_y = 0"]
+    notes = [
+        f"canonical less softmax: {rule_note(effects)}",
+        "p_y = 0: the share of test labels with probability zero under the canonical link, each of "
+        "which makes the NLL infinite",
+    ]
+    return Grid("canonical link against softmax", header, rows, set(), notes)

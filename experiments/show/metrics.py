@@ -38,36 +38,66 @@ class Metric(NamedTuple):
     Attributes:
       name: its field.
       label: in words, with an arrow towards the better end.
-      higher_is_better: whether that is the larger one.
       margin: of equivalence.
     """
 
     name: str
     label: str
-    higher_is_better: bool
-    margin: float
+    margin: float = np.nan
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether the better end is the upper one."""
+        return self.label.endswith("↑")
+
+    @property
+    def title(self) -> str:
+        """The label without its arrow."""
+        return self.label[:-2]
 
     @property
     def words(self) -> str:
         """What it is called within a sentence."""
-        text = self.label[:-2]
-        return text if text[:2].isupper() or self is BRIER else f"{text[0].lower()}{text[1:]}"
+        text = self.title
+        kept = text[:2].isupper() or text.startswith("Brier")
+        return text if kept else f"{text[0].lower()}{text[1:]}"
 
-    def gain(self, difference: float) -> float:
+    def gain(self, difference):
         """The difference, positive where it is an improvement."""
         return difference if self.higher_is_better else -difference
 
 
-ACCURACY = Metric("accuracy", "Accuracy ↑", True, 0.005)
-BALANCED = Metric("balanced_accuracy", "Balanced accuracy ↑", True, 0.005)
-BRIER = Metric("brier", "Brier ↓", False, 0.01)
-OTHERS = (
-    Metric("nll", "NLL ↓", False, 0.02),
-    Metric("calibrated_nll", "Calibrated NLL ↓", False, 0.02),
-    BRIER,
-    Metric("ece", "ECE ↓", False, 0.01),
-)
-METRICS = {metric.name: metric for metric in (ACCURACY, BALANCED, *OTHERS)}
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("accuracy", "Accuracy ↑", 0.005),
+        Metric("balanced_accuracy", "Balanced accuracy ↑", 0.005),
+        Metric("nll", "NLL ↓", 0.02),
+        Metric("calibrated_nll", "Calibrated NLL ↓", 0.02),
+        Metric("plain_calibrated_nll", "Plainly calibrated NLL ↓", 0.02),
+        Metric("hedged_nll", "Hedged NLL ↓", 0.02),
+        Metric("brier", "Brier ↓", 0.01),
+        Metric("ece", "ECE ↓", 0.01),
+        Metric("calibrated_ece", "Calibrated ECE ↓", 0.01),
+        Metric("plain_calibrated_ece", "Plainly calibrated ECE ↓", 0.01),
+        Metric("debiased_ece", "Debiased ECE ↓", 0.01),
+        Metric("smooth_ece", "Smooth ECE ↓", 0.01),
+        Metric("classwise_ece", "Classwise ECE ↓", 0.01),
+        Metric("seconds", "Seconds per run ↓"),
+        Metric("input_gradient_norm", "Input gradient ↓"),
+    )
+}
+ACCURACY, BALANCED = METRICS["accuracy"], METRICS["balanced_accuracy"]
+PROBABILITIES = tuple(METRICS[name] for name in ("nll", "calibrated_nll", "brier", "ece"))
+
+
+def select(*names: str) -> dict[str, str]:
+    """The labels of some metrics by name."""
+    return {name: METRICS[name].label for name in names}
+
+
+TEMPERED = select("nll", "calibrated_nll", "ece", "calibrated_ece")
+CALIBRATION_ERRORS = select("ece", "debiased_ece", "smooth_ece", "classwise_ece")
 
 
 def headline(runs: pd.DataFrame) -> Metric:
@@ -82,7 +112,7 @@ def headline(runs: pd.DataFrame) -> Metric:
 def compared(runs: pd.DataFrame) -> tuple[Metric, ...]:
     """The headline metric and the others, with accuracy beside a balanced one that differs."""
     plain = (ACCURACY,) if _has_uneven_classes(runs) else ()
-    return tuple(dict.fromkeys((headline(runs), *plain, *OTHERS)))
+    return tuple(dict.fromkeys((headline(runs), *plain, *PROBABILITIES)))
 
 
 def _has_uneven_classes(runs: pd.DataFrame) -> bool:

@@ -6,13 +6,13 @@
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from experiments.show.tables import Grid, mean_sd
+from experiments.show.tables import Grid, plus_minus
 from pgeom.losses.catalogue import LOSSES
 from pgeom.messages import count
 
@@ -107,41 +107,49 @@ def put_beside(grid: Grid, values: Mapping[tuple[int, int], str]) -> Grid:
       grid: our table.
       values: texts by row and column of the grid.
     """
-    columns = sorted({column for _, column in values})
-    shift = {k: k + sum(column < k for column in columns) for k in range(len(grid.header))}
-
-    def widen(texts, row):
-        return [
-            text
-            for k, own in enumerate(texts)
-            for text in ([own, values.get((row, k), "–")] if k in columns else [own])
-        ]
-
-    header = [
-        name for k, own in enumerate(grid.header) for name in [own, *["paper"] * (k in columns)]
-    ]
-    rows = [widen(texts, row) for row, texts in enumerate(grid.rows)]
+    columns = {column for _, column in values}
+    order = [k for own in range(len(grid.header)) for k in [own] * (1 + (own in columns))]
+    beside = [k > 0 and order[k - 1] == own for k, own in enumerate(order)]
+    places = list(zip(order, beside, strict=True))
+    shown = {own: new for new, (own, paper) in enumerate(places) if not paper}
     notes = ["paper: as published, of five seeds"] if values else []
     return grid._replace(
-        header=header,
-        rows=rows,
-        best={(row, shift[k]) for row, k in grid.best},
+        header=["paper" if paper else grid.header[own] for own, paper in places],
+        rows=[
+            [values.get((row, own), "–") if paper else texts[own] for own, paper in places]
+            for row, texts in enumerate(grid.rows)
+        ],
+        best={(row, shown[column]) for row, column in grid.best},
         footnotes=[*grid.footnotes, *notes],
     )
 
 
-def published_texts(table: str) -> dict[tuple[str, str, str, str], str]:
-    """The published cells of a table as text, by dataset, regime, label of the loss and metric."""
+def with_published(grid: Grid, table: str, keys: Callable[[int, int], Iterable[tuple]]) -> Grid:
+    """A grid of means with the published ones beside them.
+
+    Args:
+      grid: with labels in its first column.
+      table: the label of the published table.
+      keys: `keys(row, column)` are the (dataset, regime, label of the loss, metric) of a cell.
+    """
     cells = load_published()
-    return {
-        (row["dataset"], row["regime"], LOSSES[row["loss"]].label, row["metric"]): mean_sd(
+    known = {
+        (row["dataset"], row["regime"], LOSSES[row["loss"]].label, row["metric"]): plus_minus(
             row["mean"], row["sd"]
         )
         for row in cells[cells["table"] == table].to_dict("records")
     }
+    texts = {
+        (row, column): known[key]
+        for row in range(len(grid.rows))
+        for column in range(1, len(grid.header))
+        for key in keys(row, column)
+        if key in known
+    }
+    return put_beside(grid, texts)
 
 
-def counts_table(compared: pd.DataFrame) -> Grid:
+def counts_grid(compared: pd.DataFrame) -> Grid:
     """The counts, and the share of plausible cells where there are enough seeds to ask."""
     counted = count_cells(compared)
     enough_seeds = bool(counted["with_z"].max() > 0)
@@ -154,17 +162,19 @@ def counts_table(compared: pd.DataFrame) -> Grid:
             share = f"{plausible / with_z:.2f}" if with_z else "–"
             text += [f"{plausible} of {with_z}", share]
         rows.append(text)
-    return Grid("published and ours: counts", header, rows, set(), _notes(enough_seeds))
+    expected = [] if compared.empty else [yardstick(len(compared), int(compared["seeds"].max()))]
+    notes = [*expected, *_notes(enough_seeds)]
+    return Grid("published and ours: counts", header, rows, set(), notes)
 
 
-def cells_table(compared: pd.DataFrame) -> Grid:
+def cells_grid(compared: pd.DataFrame) -> Grid:
     """Every published cell beside ours."""
     enough_seeds = bool(compared["z"].notna().any())
     header = ["Table", "Dataset", "Regime", "Loss", "Metric", "Published", "Ours", "Difference"]
     rows = []
     for row in compared.to_dict("records"):
         where = [row["table"], row["dataset"], row["regime"], LOSSES[row["loss"]].label]
-        values = [mean_sd(row["mean"], row["sd"]), mean_sd(row["ours"], row["our_sd"])]
+        values = [plus_minus(row["mean"], row["sd"]), plus_minus(row["ours"], row["our_sd"])]
         far = ["–" if np.isnan(row["difference"]) else f"{row['difference']:+.2f}"]
         z = [f"{row['z']:+.2f}" if np.isfinite(row["z"]) else "–"] * enough_seeds
         rows.append([*where, row["metric"].replace("_", " "), *values, *far, *z])

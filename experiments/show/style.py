@@ -8,8 +8,9 @@ Figures are made without pyplot, so that no display is opened and no state is sh
 (1, 2)
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -63,7 +64,6 @@ SPARE = (
     Look("#009988", "4"),
 )
 
-FORMS = ("png", "pdf", "svg")
 UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same figure is the same file
 STYLE = {
     "font.size": 9,
@@ -103,33 +103,43 @@ def figure(
       math: whether $…$ in a text is mathematics; not where a user's names are drawn.
       **subplots: further arguments of `Figure.subplots`, such as `sharey` or `gridspec_kw`.
     """
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # whatever the matplotlibrc of a user says
-        matplotlib.rcParams.update({**STYLE, "text.parse_math": math})
+    with _house_style(math):
         made = Figure(figsize=size, layout=layout)
         yield made, made.subplots(rows, columns, squeeze=False, **subplots)
 
 
-def save(figure: Figure, path: Path) -> list[Path]:
-    """Write a figure as PNG, PDF and SVG, cropped to what is drawn.
+@contextmanager
+def _house_style(math: bool = False) -> Generator[None, None, None]:
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # whatever the matplotlibrc of a user says
+        matplotlib.rcParams.update({**STYLE, "text.parse_math": math})
+        yield
+
+
+def render(figure: Figure, form: str) -> bytes:
+    """A figure as `png`, `pdf` or `svg`, cropped to what is drawn."""
+    file = BytesIO()
+    with _house_style():
+        metadata = UNDATED.get(form)
+        figure.savefig(file, format=form, bbox_inches="tight", metadata=metadata)
+    return file.getvalue()
+
+
+def save(figure: Figure, path: Path, forms: Sequence[str] = ("png",)) -> list[Path]:
+    """Write a figure in some forms.
 
     Args:
-      figure: as `figure` gives it, inside its `with`.
+      figure: as `figure` gives it.
       path: without a suffix; missing folders are made.
+      forms: of `png`, `pdf` and `svg`.
 
     Returns:
-      The paths of the three files.
+      The paths of the files.
     """
-    # measured once for all files: it takes as long as drawing
-    figure.draw_without_rendering()
-    drawn = figure.get_tightbbox().padded(matplotlib.rcParams["savefig.pad_inches"])
-    figure.set_layout_engine("none")
     return [
         write_file(
             path.with_name(f"{path.name}.{form}"),
-            lambda file, form=form: figure.savefig(
-                file, format=form, bbox_inches=drawn, metadata=UNDATED.get(form)
-            ),
+            lambda file, form=form: file.write(render(figure, form)),
         )
-        for form in FORMS
+        for form in forms
     ]

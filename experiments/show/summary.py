@@ -1,22 +1,15 @@
-"""Tables of one study: means over seeds, tests against cross-entropy, calibration, rates."""
+"""Tables of one study: means over seeds, learning rates, ways to stop, and notes about the runs."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from experiments.show.metrics import BALANCED, METRICS, compared, headline
-from experiments.show.tables import Grid, mean_sd, p_value
-from pgeom.evaluation.significance import Wilcoxon, holm, paired_wilcoxon
+from experiments.show.metrics import METRICS, compared, headline
+from experiments.show.tables import Grid, means_grid
 from pgeom.losses.spec import LossSpec
 from pgeom.messages import count
-
-CALIBRATION_ERRORS = {
-    "ece": "ECE ↓",
-    "debiased_ece": "Debiased ECE ↓",
-    "smooth_ece": "Smooth ECE ↓",
-    "classwise_ece": "Classwise ECE ↓",
-}
 
 
 def scores(frame: pd.DataFrame) -> dict[str, str]:
@@ -33,14 +26,13 @@ def summarise(
 
     A run without a number (it diverged) leaves its cell without one too.
     """
-    metrics = tuple(scores(frame)) if metrics is None else metrics
     groups = frame.groupby(list(by), observed=True)
     columns = {
         "label": groups["label"].first(),
         "seeds": groups.size(),
         "diverged": groups["diverged_epoch"].agg(lambda e: (e > 0).sum()),
     }
-    for metric in metrics:
+    for metric in scores(frame) if metrics is None else metrics:
         values = groups[metric]
         columns[f"{metric}_mean"] = values.agg(lambda v: v.astype(float).mean(skipna=False))
         columns[f"{metric}_sd"] = values.agg(lambda v: v.astype(float).std(ddof=1, skipna=False))
@@ -56,45 +48,39 @@ def performance(
     """
     metrics = scores(frame) if metrics is None else metrics
     frame = frame[frame["regime"] == regime]
-    rows = summarise(frame, tuple(metrics)).reset_index(drop=True)
-    best = set()
-    for column, (metric, label) in enumerate(metrics.items(), start=1):
-        means = rows[f"{metric}_mean"].round(3)
-        if means.notna().any():
-            extreme = means.max() if "↑" in label else means.min()
-            best |= {(row, column) for row in rows.index[means == extreme]}
-    text = [
-        [row["label"], *(_cell(row, metric) for metric in metrics)]
-        for row in rows.to_dict("records")
-    ]
-    seeds = int(rows["seeds"].max())
-    notes = [f"mean ± sample sd over {count(seeds, 'seed')}; best of each column marked"]
-    return Grid(title, ["Loss", *metrics.values()], text, best, notes + run_notes(frame))
+    runs, notes = dict(list(frame.groupby("loss", observed=True))), run_notes(frame)
+    labels = {loss: part["label"].iloc[0] for loss, part in runs.items()}
+    seeds = count(max(map(len, runs.values())), "seed")
+    notes = [f"mean ± sample sd over {seeds}; best of each column marked", *notes]
+    return means_grid(title, labels, metrics, lambda x, name: runs[x][name], notes=notes)
 
 
 def crossed(frame: pd.DataFrame, variants: Sequence[LossSpec], title: str, metric: str) -> Grid:
     """Mean ± sample sd of one metric, variants down, places across, the best of each marked."""
-    names = [variant.name for variant in variants]
-    frame = frame[frame["loss"].isin(names)]
-    rows = summarise(frame, (metric,), by=("loss", "place"))
-    places = list(dict.fromkeys(frame["place"]))
-    cells = {(row["loss"], row["place"]): row for row in rows.to_dict("records")}
-    text = [
-        [variant.label, *(_cell(cells[variant.name, place], metric) for place in places)]
-        for variant in variants
-    ]
-    best = set()
-    for column, place in enumerate(places, start=1):
-        means = [round(cells[name, place][f"{metric}_mean"], 3) for name in names]
-        best |= {(row, column) for row, mean in enumerate(means) if mean == np.nanmax(means)}
+    rows = {variant.name: variant.label for variant in variants}
+    frame = frame[frame["loss"].isin(rows)]
+    groups = frame.groupby(["loss", "place"])[metric]
     seeds = count(frame["seed"].nunique(), "seed")
     notes = [f"{METRICS[metric].words}, mean ± sample sd over {seeds}; descriptive"]
-    return Grid(title, ["Variant", *places], text, best, notes + run_notes(frame))
+    return means_grid(
+        title,
+        rows,
+        {place: place for place in dict.fromkeys(frame["place"])},
+        lambda loss, place: groups.get_group((loss, place)),
+        notes=notes + run_notes(frame),
+        lower=not METRICS[metric].higher_is_better,
+        corner="Variant",
+    )
 
 
 def run_notes(frame: pd.DataFrame) -> list[str]:
     """What a reader must know of runs: which diverged or have not converged, several versions."""
-    return _diverged(frame) + convergence_notes(frame) + version_notes(frame)
+    diverged = [
+        f"{run.label}, seed {run.seed}: validation NLL not finite from epoch "
+        f"{run.diverged_epoch}; scored at its best epoch before, {run.best_epoch}"
+        for run in frame[frame["diverged_epoch"] > 0].itertuples()
+    ]
+    return diverged + convergence_notes(frame) + version_notes(frame)
 
 
 def convergence_notes(frame: pd.DataFrame, epochs: int | None = None) -> list[str]:
@@ -140,98 +126,69 @@ def version_notes(frame: pd.DataFrame) -> list[str]:
     return [f"made by several versions: {'; '.join(counts)}"]
 
 
-def _cell(row: dict, metric: str) -> str:
-    return mean_sd(row[f"{metric}_mean"], row[f"{metric}_sd"])
-
-
-def _diverged(frame: pd.DataFrame) -> list[str]:
-    bad = frame[frame["diverged_epoch"] > 0]
-    return [
-        f"{run.label}, seed {run.seed}: validation NLL not finite from epoch "
-        f"{run.diverged_epoch}; scored at its best epoch before, {run.best_epoch}"
-        for run in bad.itertuples()
-    ]
-
-
-TEMPERED = {
-    "nll": "Raw NLL ↓",
-    "calibrated_nll": "Cal. NLL ↓",
-    "ece": "Raw ECE ↓",
-    "calibrated_ece": "Cal. ECE ↓",
-}
-
-
-def temperature_scaling(frame: pd.DataFrame) -> Grid:
-    """The table of clean data, with a note where a temperature is no minimum."""
-    title = f"{frame['dataset'].iloc[0]}, clean: temperature scaling"
-    grid = performance(frame, title, "clean", TEMPERED)
+def bound_notes(frame: pd.DataFrame) -> list[str]:
+    """A note for each run whose best temperature is no minimum."""
     at_bound = frame[frame["temperature_at_bound"]]
-    notes = [
+    return [
         f"{run.label}, seed {run.seed}: the best temperature is a bound, {run.temperature:.3g}"
         for run in at_bound.itertuples()
     ]
-    return grid.with_notes(notes)
 
 
-REFERENCE = "ce"
+class Way(NamedTuple):
+    """A way to stop: its runs, and the fields of their headline metric, NLL and epoch."""
+
+    frame: pd.DataFrame
+    field: str
+    nll: str = "nll"
+    epoch: str = "best_epoch"
 
 
-def significance(frame: pd.DataFrame, title: str, regime: str) -> Grid | None:
-    """Exact Wilcoxon tests against cross-entropy, in the headline metric and NLL, Holm-corrected.
+def ways_to_stop(frames: Mapping[str, pd.DataFrame]) -> dict[str, Way]:
+    """What figures and tables of the long tail compare, by name.
 
-    None where cross-entropy is not among the losses, or nothing else is.
+    Whether training stops early or not, the checkpoint of least validation NLL is kept; of the runs
+    that were trained to the end the last epoch is shown, too, where it was recorded.
+
+    Args:
+      frames: the runs with early stopping, and those without.
     """
-    metric = headline(frame)
-    frame = frame[frame["regime"] == regime]
-    labels = dict(zip(frame["loss"], frame["label"], strict=True))
-    losses = [loss for loss in labels if loss != REFERENCE]
-    if REFERENCE not in labels or not losses:
-        return None
-    header, columns = ["Loss"], [[labels[loss] for loss in losses]]
-    short = "balanced acc" if metric is BALANCED else "acc"
-    for field, name in ((metric.name, short), ("nll", "NLL")):
-        pivot = frame.pivot(index="seed", columns="loss", values=field).astype(np.float32)
-        header += [f"Δ{name}", "p", "Holm", "floor"]
-        columns += _columns(pivot, losses)
-    pairs = frame["seed"].nunique()
+    stopped, free = frames.values()
+    metric = headline(stopped).name
+    ways = {
+        "stopped early, best checkpoint": Way(stopped, metric),
+        "trained to the end, best checkpoint": Way(free, metric),
+    }
+    if f"last_{metric}" in free:
+        last = Way(free, f"last_{metric}", "last_nll", "stopped_epoch")
+        ways["trained to the end, last epoch"] = last
+    return ways
+
+
+def stopping_grid(frames: Mapping[str, pd.DataFrame]) -> Grid:
+    """By way of stopping: the headline metric, NLL, and the epoch that is shown."""
+    ways, columns = ways_to_stop(frames), {}
+    stopped = next(iter(ways.values())).frame
+    metric = headline(stopped)
+    for name, way in ways.items():
+        title = f"{name[0].upper()}{name[1:]}"
+        columns |= {(name, way.field): f"{title}: {metric.label}"}
+        columns |= {(name, way.nll): "NLL ↓", (name, way.epoch): "Epoch"}
+    labels = dict(zip(stopped["loss"], stopped["label"], strict=True))
+    runs = pd.concat([frame.astype({"loss": str}) for frame in frames.values()])
     notes = [
-        "p: exact two-sided Wilcoxon on matched seeds; Holm: corrected over the losses",
-        f"floor: the least p that the pairs which differ could give; {_floor(pairs, len(losses))}",
-    ]
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    return Grid(f"{title}: against CE", header, rows, set(), notes + version_notes(frame))
-
-
-def _columns(pivot: pd.DataFrame, losses: list[str]) -> list[list[str]]:
-    """Mean difference, p, corrected p and least attainable p of every loss."""
-    tests = [_compare(pivot[loss], pivot[REFERENCE]) for loss in losses]
-    known = [place for place, test in enumerate(tests) if test is not None]
-    p_values = [test.p_value for test in tests if test is not None]
-    adjusted = dict(zip(known, holm(p_values), strict=True))
-    return [
-        [f"{(pivot[loss] - pivot[REFERENCE]).mean():+.3f}" for loss in losses],
-        ["–" if test is None else p_value(test.p_value) for test in tests],
-        [p_value(adjusted[k]) if k in adjusted else "–" for k in range(len(tests))],
-        ["–" if test is None else p_value(test.attainable) for test in tests],
+        "mean ± sample sd over seeds; stopped early or not, the best checkpoint is that of least "
+        "validation NLL, and only the epochs differ among which it is chosen",
+        *convergence_notes(runs),
+        *version_notes(runs),
     ]
 
+    def values(loss, column):
+        frame = ways[column[0]].frame
+        return frame[frame["loss"] == loss][column[1]]
 
-def _compare(values: pd.Series, reference: pd.Series) -> Wilcoxon | None:
-    """The test of one loss, or None where a run has no number to compare."""
-    if values.isna().any() or reference.isna().any():
-        return None
-    return paired_wilcoxon(values.to_numpy(), reference.to_numpy())
-
-
-def _floor(pairs: int, losses: int) -> str:
-    """The least p of so many pairs, and what Holm's correction makes of it for the first loss."""
-    least = 2.0 / 2**pairs
-    corrected = min(1.0, losses * least)
-    text = (
-        f"with {count(pairs, 'pair')} at best {least:.4g}, "
-        f"Holm-corrected over {losses} {corrected:.4g}"
-    )
-    return f"{text}, so the comparison is descriptive" if corrected > 0.05 else text
+    grid = means_grid("the long tail by way of stopping", labels, columns, values, notes=notes)
+    return grid._replace(best=set())
 
 
 def count_selected(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
@@ -269,7 +226,7 @@ def edge_notes(at_end: int, chosen: int) -> list[str]:
     ]
 
 
-def selection_table(counts: pd.DataFrame, dataset: str) -> Grid:
+def selection_grid(counts: pd.DataFrame, dataset: str) -> Grid:
     """Counts of selection as a grid."""
     at_end = int(counts.iloc[:, [0, -1]].to_numpy().sum())
     rows = [

@@ -1,43 +1,25 @@
 """Tables as values, and each of their forms: terminal, Markdown, LaTeX, CSV and JSON.
 
->>> mean_sd(0.92, 0.016), p_value(0.0625)
-('0.920 ± 0.016', '.0625')
+The page shows them as HTML by its template.
+
+>>> mean_sd([0.90, 0.92]), mean_sd([0.9]), mean_sd([0.9, float("nan")]), mean_sd([])
+('0.910 ± 0.014', '0.900', 'diverged', '–')
 >>> print(escape("40% of β₀ ± 1_a ↑"))
 40\\% of $\\beta$$_0$ $\\pm$ 1\\_a $\\uparrow$
 """
 
-import csv
-import io
-import json as json_format
-import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from experiments.shell import command_line
 from experiments.shell.command_line import WIDE
-from experiments.shell.files import write_text
-
-
-def mean_sd(mean: float, sd: float) -> str:
-    """Mean ± sample standard deviation.
-
-    A NaN standard deviation, of a single run, is left out; a NaN mean is of a run that diverged.
-    """
-    if math.isnan(mean):
-        return "diverged"
-    return f"{mean:.3f}" if math.isnan(sd) else f"{mean:.3f} ± {sd:.3f}"
-
-
-def p_value(value: float) -> str:
-    """Four decimals, without the leading zero."""
-    return "1" if value == 1 else f"{value:.4f}".lstrip("0")
 
 
 class Grid(NamedTuple):
@@ -53,42 +35,79 @@ class Grid(NamedTuple):
         """The grid with more footnotes."""
         return self._replace(footnotes=[*self.footnotes, *notes])
 
+    def frame(self) -> pd.DataFrame:
+        """The texts as a frame of pandas."""
+        return pd.DataFrame(self.rows, columns=pd.Index(self.header), dtype=str)
 
-def publish(
-    grids: Sequence[Grid | None], summary: pd.DataFrame, page: Path, console: Console, json: bool
-) -> None:
-    """Write the grids as Markdown, and print them, or the summary as JSON on stdout.
 
-    It comes last: whatever becomes of the output, the figures are there.
+def mean_sd(values, digits: int = 3) -> str:
+    """Mean ± sample standard deviation, of a single run the mean alone.
+
+    A NaN is of a run that diverged; where nothing was run there is a dash.
     """
-    shown = [grid for grid in grids if grid is not None]
-    write_text(page, "\n".join(map(to_markdown, shown)))
-    if json:
-        print(to_json(summary), file=command_line.results())
-        return
-    for grid in shown:
-        console.print(OnTerminal(grid))
+    values = np.asarray(values, float)
+    if not len(values):
+        return "–"
+    return plus_minus(values.mean(), values.std(ddof=1) if len(values) > 1 else np.nan, digits)
 
 
-def grids_to_json(grids: Sequence[Grid]) -> str:
-    """Grids as texts, one object each."""
-    fields = ("title", "header", "rows", "footnotes")
-    tables = [{name: getattr(grid, name) for name in fields} for grid in grids]
-    return json_format.dumps(tables, indent=1, ensure_ascii=False) + "\n"
+def plus_minus(mean: float, sd: float, digits: int = 3) -> str:
+    """Mean ± sd; without a NaN sd, and of a NaN mean that a run diverged."""
+    if np.isnan(mean):
+        return "diverged"
+    return f"{mean:.{digits}f}" if np.isnan(sd) else f"{mean:.{digits}f} ± {sd:.{digits}f}"
 
 
-def to_csv(grid: Grid) -> str:
-    """A grid as comma-separated values, the header first."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([grid.header, *grid.rows])
-    return text.getvalue()
+def means_grid(
+    title: str,
+    rows: Mapping[Any, str],
+    columns: Mapping[Any, str],
+    values: Callable[[Any, Any], Any],
+    *,
+    notes: Sequence[str] = (),
+    lower: bool | None = None,
+    best_of: str = "column",
+    digits: int = 3,
+    corner: str = "Loss",
+) -> Grid:
+    """Mean ± sample sd over seeds, with the best of each column or row marked.
+
+    Args:
+      title: of the grid.
+      rows: labels by key.
+      columns: labels by key.
+      values: `values(row, column)` are those of the seeds; none where nothing was run.
+      notes: footnotes.
+      lower: whether the lower values are the better ones, if no arrow of a column says so.
+      best_of: "column" or "row".
+      digits: after the point.
+      corner: what stands above the labels of the rows.
+    """
+    cells = [[np.asarray(values(row, column), float) for column in columns] for row in rows]
+    means = np.array([[x.mean() if len(x) else np.nan for x in line] for line in cells])
+    is_lower = [lower or label.endswith("↓") for label in columns.values()]
+    signed = np.where(is_lower, -1.0, 1.0) * np.round(means, digits)
+    axis = 0 if best_of == "column" else 1
+    highest = np.max(signed, axis=axis, where=~np.isnan(signed), initial=-np.inf, keepdims=True)
+    best = {(int(row), int(column) + 1) for row, column in np.argwhere(signed == highest)}
+    texts = [[mean_sd(x, digits) for x in line] for line in cells]
+    lines = [[label, *line] for label, line in zip(rows.values(), texts, strict=True)]
+    return Grid(title, [corner, *columns.values()], lines, best, list(notes))
 
 
 def to_json(frame: pd.DataFrame) -> str:
     """A frame as a list of rows, with null for a missing number."""
     rows = frame.astype(object)
     rows[rows.isna()] = None
-    return json_format.dumps(rows.to_dict("records"), indent=2)
+    return json.dumps(rows.to_dict("records"), indent=2)
+
+
+def to_csv(grids: Sequence[Grid]) -> str:
+    """The grids one below the other, each with its header and, if there are several, its title."""
+    texts = [grid.frame().to_csv(index=False, lineterminator="\n") for grid in grids]
+    if len(grids) == 1:
+        return texts[0]
+    return "\n".join(f"{grid.title}\n{text}" for grid, text in zip(grids, texts, strict=True))
 
 
 class OnTerminal(NamedTuple):
@@ -143,40 +162,32 @@ def to_markdown(grid: Grid) -> str:
         return "| " + " | ".join(escaped) + " |"
 
     title = " ".join(grid.title.splitlines())
-    lines = [f"## {title}", "", line(grid.header), "|" + "---|" * len(grid.header)]
-    for row, texts in enumerate(grid.rows):
-        marked = (
-            f"**{text}**" if (row, column) in grid.best else text
+    rows = map(line, _mark_best(grid, "**{}**"))
+    lines = [f"## {title}", "", line(grid.header), "|" + "---|" * len(grid.header), *rows, ""]
+    return "\n".join([*lines, *(f"- {note}" for note in grid.footnotes), ""])
+
+
+def _mark_best(grid: Grid, form: str, escaped: Callable[[str], str] = str) -> list[list[str]]:
+    """The rows, with the best cells in a form."""
+    return [
+        [
+            form.format(escaped(text)) if (row, column) in grid.best else escaped(text)
             for column, text in enumerate(texts)
-        )
-        lines.append(line(marked))
-    return "\n".join([*lines, "", *(f"- {note}" for note in grid.footnotes), ""])
+        ]
+        for row, texts in enumerate(grid.rows)
+    ]
 
 
 SIGNS = {
     "\\": r"\textbackslash{}",
     **{sign: f"\\{sign}" for sign in "%&_#${}"},
     **{sign: f"{{{sign}}}" for sign in "[]*"},  # which a line break would take for its own
-    **{sign: f"${sign}$" for sign in "<>"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-    "Δ": r"$\Delta$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "⁻": "$^{-}$",
+    **{sign: f"${sign}$" for sign in "<>|"},
     **{sign: f"$^{power}$" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
-    "×": r"$\times$",
-    "√": r"$\surd$",
-    "−": "$-$",
-    "–": "--",
-    "β": r"$\beta$",
-    "η": r"$\eta$",
-    "‖": r"$\|$",
-    "₀": "$_0$",
-    "|": r"$|$",
+    **{"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "⁻": "$^{-}$", "₀": "$_0$"},
+    **{"±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "Δ": r"$\Delta$"},
+    **{"≤": r"$\leq$", "≥": r"$\geq$", "×": r"$\times$", "√": r"$\surd$", "−": "$-$"},
+    **{"–": "--", "β": r"$\beta$", "η": r"$\eta$", "‖": r"$\|$"},
 }
 
 
@@ -187,42 +198,23 @@ def escape(text: str) -> str:
 
 def to_latex(grid: Grid, label: str) -> str:
     """A grid as a table float with the paper's label."""
-    lines = [
-        r"\begin{table}[t]",
-        rf"\caption{{{escape(_sentence(grid))}}}",
-        rf"\label{{tab:{label}}}",
-        r"\centering\small",
-        rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}",
-        r"\toprule",
-        _row([escape(name) for name in grid.header]),
-        r"\midrule",
-    ]
-    for row, texts in enumerate(grid.rows):
-        marked = (
-            rf"\textbf{{{escape(text)}}}" if (row, column) in grid.best else escape(text)
-            for column, text in enumerate(texts)
-        )
-        lines.append(_row(marked))
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    caption = ". ".join([grid.title[:1].upper() + grid.title[1:], *grid.footnotes]) + "."
+    header = pd.Index([escape(name) for name in grid.header])
+    frame = pd.DataFrame(_mark_best(grid, r"\textbf{{{}}}", escape), columns=header)
+    return frame.to_latex(
+        index=False,
+        escape=False,
+        caption=escape(caption),
+        label=f"tab:{label}",
+        column_format="l" + "r" * (len(grid.header) - 1),
+        position="t",
+    )
 
 
 def to_latex_figure(label: str, caption: str) -> str:
     """A figure float with the paper's label, for the PDF that lies beside it."""
-    lines = [
-        r"\begin{figure}[t]",
-        r"\centering",
-        rf"\includegraphics[width=\linewidth]{{{label}.pdf}}",
-        rf"\caption{{{escape(caption)}}}",
-        rf"\label{{fig:{label}}}",
-        r"\end{figure}",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _sentence(grid: Grid) -> str:
-    return ". ".join([grid.title[:1].upper() + grid.title[1:], *grid.footnotes]) + "."
-
-
-def _row(texts) -> str:
-    return " & ".join(texts) + r"\\"
+    return (
+        "\\begin{figure}[t]\n\\centering\n"
+        f"\\includegraphics[width=\\linewidth]{{{label}.pdf}}\n"
+        f"\\caption{{{escape(caption)}}}\n\\label{{fig:{label}}}\n\\end{{figure}}\n"
+    )

@@ -3,11 +3,10 @@
 import jax
 import pytest
 
-from experiments import ablation, comparison, noise, report, runtime
+from experiments import ablation, noise, report, runtime
 from experiments.ablation import APMS, BETA0, CAPM, HPG
 from experiments.engine import devices
 from experiments.engine.options import Options
-from experiments.show import records as gather
 
 TINY = {"dataset": "breast-cancer", "regimes": ("clean", "symmetric-40")}
 LOSSES = ("ce", "gce", "apms")
@@ -68,8 +67,8 @@ def shrink_ablation(patch):
 
 def shrink_report(patch):
     """Digits, the long tail and small mixtures, and one program to time instead of one per loss."""
-    patch.setattr(comparison, "NOISE_DATASETS", ("digits",))
-    patch.setattr(gather, "SIZES", (100, 200))
+    patch.setattr(noise, "PAPER_DATASETS", ("digits",))
+    patch.setattr(report, "SIZES", (100, 200))
     shrink_ablation(patch)
     make_timed = runtime.make_timed
     patch.setattr(runtime, "make_timed", lambda options, losses: make_timed(options, ("ce",)))

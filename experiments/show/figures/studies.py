@@ -1,313 +1,255 @@
-"""Figures of the other studies: long tail, ablations, learning rates, clean models and regrets."""
+"""Figures of single studies: noise, long tail, calibration, perturbations, parts and regrets."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
+import math
+from collections.abc import Mapping, Sequence
 
+import jax
 import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.colors import LogNorm
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 from experiments.engine.results import TestLogits
-from experiments.show.figures.legend import (
+from experiments.show.figures.panels import (
+    PLAIN,
     Entry,
     Legend,
-    bars,
+    Series,
     by_family,
+    dots,
+    heat,
+    height,
     labels_down,
     legend_below,
     legend_beside,
+    points,
     present,
-    seed_points,
+    rows_down,
+    seeds,
+    title,
 )
 from experiments.show.metrics import METRICS, headline
-from experiments.show.regrets import CLEAN, RAW, SCORES
-from experiments.show.style import BLUE, GREEN, RED, figure, save
+from experiments.show.regrets import CASE, CLEAN, RAW, SCORES
+from experiments.show.style import BLUE, GREEN, RED, figure
+from experiments.show.summary import Way
+from pgeom.data.regimes import Regime
+from pgeom.evaluation import metrics
+from pgeom.evaluation.calibration import ReliabilityCurve, reliability_curve
 from pgeom.losses.catalogue import PRIOR
 from pgeom.losses.spec import LossSpec
 from pgeom.messages import count
 
-COLOURS = (BLUE, RED, GREEN)
-MARKERS = ("o", "s", "^")
-PROTOCOL = ("capm", "hpg-4", "apms-0.2")  # the variants that the other experiments use
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+COLOURS, MARKERS = (BLUE, RED, GREEN), ("o", "s", "^")
 
 
-class Series(NamedTuple):
-    """Some runs, and the field of them that a figure shows."""
+def noise_accuracy(frame: pd.DataFrame, entries: Legend) -> Figure | None:
+    """Test accuracy against the rate of symmetric label noise, one panel per family, CE in each.
 
-    frame: pd.DataFrame
-    field: str
+    Where classes are uneven it is balanced accuracy. Nothing is drawn where every
+    regime has noise of another kind.
+    """
+    rated, metric = symmetric_runs(frame), headline(frame)
+    families = by_family(entries, rated["loss"])
+    if not families:
+        return None
+    with figure(1, len(families), (1 + 2.2 * len(families), 2.9), sharey=True) as (drawing, axes):
+        for axis, (family, shown) in zip(axes[0], families.items(), strict=True):
+            _rate_lines(axis, rated, metric.name, shown, 0.5)
+            axis.set_title(family)
+            legend_below(axis)
+        axes[0][0].set_ylabel(f"test {metric.words} (higher is better)")
+        title(drawing, f"{rated['dataset'].iloc[0]}: mean ± sample sd over {seeds(rated)}")
+        return drawing
 
 
-def longtail(series: dict[str, Series], entries: Legend, chance: float, path: Path) -> list[Path]:
+def symmetric_runs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The runs without label noise or with a symmetric one, with its percentage as `rate`."""
+    regimes = frame["regime"].astype(str).map(Regime.parse)
+    shown = regimes.map(lambda regime: regime.kind in ("clean", "symmetric")).astype(bool)
+    rates = regimes[shown].map(lambda regime: 100 * regime.noise_rate).astype(float)
+    return frame[shown].assign(rate=rates)
+
+
+def _rate_lines(
+    axis, rated: pd.DataFrame, metric: str, shown: Sequence[Entry], apart: float
+) -> None:
+    """A metric against the rate, shifted so that no error bar hides another."""
+    for place, entry in enumerate(shown):
+        runs = rated[rated["loss"] == entry.name]
+        values = runs.pivot(index="seed", columns="rate", values=metric)
+        x = values.columns + apart * (place - len(shown) / 2)
+        top = 1.0 if metric.endswith("accuracy") else np.inf
+        points(axis, entry, x, values, top, zorder=3 if entry.name == "ce" else 2)
+    axis.set_xticks(sorted(set(rated["rate"])))
+    axis.set_xlabel("symmetric label noise (%)")
+
+
+def probabilities(logits: np.ndarray) -> np.ndarray:
+    """The softmax of logits `[..., K]`, on the host."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)
+
+
+def highlights(entries: Legend, test: TestLogits) -> list[Entry]:
+    """The losses of figures with room for a few: some baselines, and the candidates."""
+    shown = [one for one in entries.values() if one.name in test.logits]
+    return [one for one in shown if one.studied or one.name in ("ce", "gce", "brier")]
+
+
+def noise_nll_confidence(frame: pd.DataFrame, test: TestLogits, entries: Legend) -> Figure:
+    """NLL against the rate of symmetric noise, and the distribution of top-class confidence.
+
+    Args:
+      frame: the runs of one dataset.
+      test: its logits in the noisiest regime, for the confidences.
+      entries: of its losses.
+    """
+    with figure(1, 2, (9.2, 3.4), gridspec_kw={"wspace": 0.75}) as (drawing, (panels,)):
+        left, right = panels
+        _rate_lines(left, symmetric_runs(frame), "nll", present(entries, frame), 0.3)
+        left.set_ylabel("test NLL in nats (lower is better)")
+        left.set_title(f"{test.dataset}: mean ± sample sd over {seeds(frame)}")
+        for entry in highlights(entries, test):
+            confidences = np.sort(probabilities(test.logits[entry.name]).max(axis=-1).ravel())
+            shares = np.linspace(0, 1, len(confidences))
+            right.plot(confidences, shares, color=entry.colour, linewidth=1.4, label=entry.label)
+        right.set_xlim(0, 1)
+        right.set_xlabel("top-class confidence")
+        right.set_ylabel("share of test examples with less")
+        right.set_title(f"{test.regime}: seeds pooled")
+        for axis in panels:
+            legend_beside(axis)
+        return drawing
+
+
+def noise_confusions(test: TestLogits, entries: Legend) -> Figure:
+    """Row-normalised confusion matrices, means over seeds."""
+    shown = [entry for entry in highlights(entries, test) if entry.name != "brier"]
+    logits = np.stack([test.logits[entry.name] for entry in shown])
+    matrices = np.asarray(metrics.confusion_matrix(probabilities(logits), test.labels[None]))
+    size = (1 + 2.1 * len(shown), 2.6)
+    with figure(1, len(shown), size, sharey=True, layout="constrained") as (drawing, axes):
+        for axis, entry, mean in zip(axes[0], shown, matrices.mean(axis=1), strict=True):
+            # the square root: confusions of a few percent would all look like none
+            classes = list(map(str, range(len(mean))))
+            image = heat(axis, np.sqrt(mean), classes, cmap="cividis", vmin=0, vmax=1)
+            axis.set_aspect("equal")
+            axis.tick_params(axis="x", rotation=0)
+            axis.set_title(f"{entry.label}: {100 * np.trace(mean) / len(mean):.1f}% on diagonal")
+            axis.set_xlabel("predicted class")
+        rows_down(axes[0][0], classes)
+        axes[0][0].set_ylabel("true class")
+        shares = (0, 0.01, 0.05, 0.2, 0.5, 1)
+        bar = drawing.colorbar(image, ax=axes[0], fraction=0.02, label="% of the true class")
+        bar.set_ticks([*map(math.sqrt, shares)], labels=[f"{100 * share:g}" for share in shares])
+        over = f"means over {count(len(test.labels), 'seed')}"
+        drawing.suptitle(f"{test.dataset}, {test.regime}: {over}", fontsize=10)
+        return drawing
+
+
+RESAMPLES = 100  # of a band
+MOST = 4000  # examples that a curve is fitted to
+
+
+def reliability(test: TestLogits, entries: Legend) -> Figure:
+    """Accuracy against confidence on the test split, pooled over the seeds of one regime.
+
+    The curves are isotonic regressions. A band holds the curve of a calibrated forecast of the same
+    confidences in 95% of draws, at each confidence. Losses of which a run diverged have no curve.
+    """
+    entries = {name: entries[name] for name in test.logits}
+    families, curves = by_family(entries), _curves(test)
+    heights = {"height_ratios": [3, 1], "hspace": 0.12}
+    size = (1 + 2.2 * len(families), 4.1)
+    made = figure(2, len(families), size, sharex=True, sharey="row", gridspec_kw=heights)
+    with made as (drawing, axes):
+        for (top, bottom), (family, shown) in zip(axes.T, families.items(), strict=True):
+            top.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=1)
+            for entry in shown:
+                x, curve = curves[entry.name].confidence, curves[entry.name]
+                if np.all(np.isfinite(x)):
+                    few = max(1, len(x) // 8)
+                    top.plot(x, curve.recalibrated, linewidth=1.2, markevery=few, **entry.style)
+                    band = {"color": entry.colour, "alpha": 0.12, "linewidth": 0}
+                    top.fill_between(x, curve.low, curve.high, **band)
+                    counts, edges = np.histogram(x, bins=20, range=(0, 1))
+                    bottom.stairs(counts, edges, color=entry.colour, linewidth=1.2)
+            top.set_title(family)
+            bottom.set_xlabel("top-class confidence")
+            legend_below(bottom, *top.get_legend_handles_labels())
+        axes[0, 0].set_ylabel("accuracy, recalibrated")
+        axes[1, 0].set_ylabel("examples")
+        pooled = f"{len(test.labels)} test sets pooled, 95% consistency bands"
+        drawing.suptitle(f"{test.dataset}, {test.regime}: {pooled}", y=0.98, fontsize=10)
+        return drawing
+
+
+def _curves(test: TestLogits) -> dict[str, ReliabilityCurve]:
+    """By loss, the curve of the pooled test sets, of every so many examples if there are many."""
+    names, labels = list(test.logits), test.labels.ravel()
+    every = slice(None, None, -(-len(labels) // MOST))
+    pooled = np.stack([test.logits[name].reshape(len(labels), -1)[every] for name in names])
+    repeated = np.broadcast_to(labels[every], pooled.shape[:2])
+    fit = jax.jit(lambda p, y: reliability_curve(p, y, resamples=RESAMPLES))
+    parts = zip(*map(np.asarray, fit(probabilities(pooled), repeated)), strict=True)
+    return dict(zip(names, (ReliabilityCurve(*one) for one in parts), strict=True))
+
+
+def longtail(ways: Mapping[str, Way], entries: Legend, chance: float) -> Figure:
     """The accuracy of every loss, one point per seed, by way of stopping if several."""
-    first, field = next(iter(series.values()))
-    words = METRICS[field].words
-    losses = present(entries, first)
-    with figure(1, 1, (5.6, 0.9 + 0.24 * len(losses) * max(1, len(series) / 2))) as (drawing, axes):
+    first = next(iter(ways.values()))
+    losses, several = present(entries, first.frame), len(ways) > 1
+    series = [
+        Series(way.frame, way.field, name, COLOURS[k] if several else None, MARKERS[k])
+        for k, (name, way) in enumerate(ways.items())
+    ]
+    rows = len(losses) * max(1, len(ways) / 2)
+    words = f"{METRICS[first.field].words} (higher is better): {seeds(first.frame)} and means"
+    with figure(1, 1, (5.6, height(rows))) as (drawing, axes):
         axis = axes[0][0]
-        for number, (name, (frame, field)) in enumerate(series.items()):
-            offset = 0.26 * (number - (len(series) - 1) / 2)
-            look = {"colour": COLOURS[number], "marker": MARKERS[number], "label": name}
-            seed_points(axis, frame, losses, field, offset, **look if len(series) > 1 else {})
-        if len(series) > 1:
+        dots(axis, losses, series, words)
+        if several:
             axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.03), ncols=1)
-        labels_down(axis, [entry.label for entry in losses])
         axis.axvline(chance, color="0.5", linestyle="--", linewidth=1)
         above = {"transform": axis.get_xaxis_transform(), "ha": "center", "va": "bottom"}
         axis.text(chance, 1.0, "chance", fontsize=7, color="0.4", **above)
-        axis.set_xlim(left=0)
-        seeds = first["seed"].nunique()
-        axis.set_xlabel(f"{words} (higher is better): {count(seeds, 'seed')} and means")
-        return save(drawing, path)
-
-
-def ablations(
-    frame: pd.DataFrame, families: dict[str, tuple[LossSpec, ...]], path: Path
-) -> list[Path]:
-    """Accuracy of each variant minus the protocol's, on matched seeds: every seed, and the mean.
-
-    Where classes are uneven it is balanced accuracy. No lines: most variants have no order that
-    they could follow.
-    """
-    places, families = list(dict.fromkeys(frame["place"])), recorded_families(frame, families)
-    reference, metric = protocol_variants(families), headline(frame)
-    with figure(1, len(families), (3.2 * len(families), 3.2), sharey=True) as (drawing, axes):
-        for axis, (family, variants) in zip(axes[0], families.items(), strict=True):
-            axis.axhline(0, color="0.5", linewidth=1)
-            for number, place in enumerate(places):
-                runs = frame[frame["place"] == place]
-                gains = paired_gains(runs, variants, reference[family], metric.name)
-                x = np.arange(len(variants)) + 0.2 * (number - (len(places) - 1) / 2)
-                turn = number + number // len(COLOURS)  # no two of nine places look the same
-                look = COLOURS[number % len(COLOURS)], MARKERS[turn % len(MARKERS)]
-                _gains(axis, x, gains, *look, place)
-            beside = "" if reference[family] in variants else f", against {reference[family].label}"
-            axis.set_title(family + beside)
-            axis.set_xticks(
-                range(len(variants)),
-                [_tick(one, reference[family]) for one in variants],
-                fontsize=8,
-            )
-        axes[0][0].set_ylabel(f"test {metric.words} − that of the protocol's\nvariant, same seed")
-        seeds = frame["seed"].nunique()
-        drawing.suptitle(f"{count(seeds, 'seed')} (light) and their means", y=1.0, fontsize=10)
-        legend_beside(axes[0][-1])
-        return save(drawing, path)
-
-
-def recorded_families(
-    frame: pd.DataFrame, families: dict[str, tuple[LossSpec, ...]]
-) -> dict[str, tuple[LossSpec, ...]]:
-    """The families without the variants that have no record."""
-    recorded = set(frame["loss"])
-    kept = {
-        family: tuple(one for one in variants if one.name in recorded)
-        for family, variants in families.items()
-    }
-    return {family: variants for family, variants in kept.items() if variants}
-
-
-def protocol_variants(families: dict[str, tuple[LossSpec, ...]]) -> dict[str, LossSpec]:
-    """Of each family the variant that the other experiments use; HPG's, where there is none."""
-    hpg = {one.name: one for variants in families.values() for one in variants}.get(PROTOCOL[1])
-    return {
-        family: next((one for one in variants if one.name in PROTOCOL), hpg or variants[0])
-        for family, variants in families.items()
-    }
-
-
-def paired_gains(
-    runs: pd.DataFrame, variants: Sequence[LossSpec], reference: LossSpec, metric: str
-) -> pd.DataFrame:
-    """A metric minus the reference's of the same seed: seeds down, variants across."""
-    table = runs.pivot(index="seed", columns="loss", values=metric).astype(float)
-    return table[[one.name for one in variants]].sub(table[reference.name], axis=0)
-
-
-def _gains(axis, x, gains: pd.DataFrame, colour: str, marker: str, label: str) -> None:
-    for place, name in zip(x, gains, strict=True):
-        seeds = np.full(len(gains), place)
-        axis.plot(seeds, gains[name], ".", color=colour, alpha=0.35, markersize=4)
-    axis.plot(x, gains.mean(), marker, color=colour, markersize=5, label=label)
-
-
-def _tick(variant: LossSpec, reference: LossSpec) -> str:
-    """ "CAPM, no graph" is "no graph" below CAPM's panel, and CAPM itself is in full."""
-    protocol = variant.name == reference.name
-    text = variant.label.partition(", ")[2] or ("full" if protocol else variant.label)
-    text = text.replace(" ", "\n")
-    return f"{text}\n(protocol)" if protocol else text
-
-
-def lr_sensitivity(counts: pd.DataFrame, path: Path) -> list[Path]:
-    """How often each learning rate was selected, one bar per loss."""
-    cells = int(counts.sum(axis=1).max())
-    colours = matplotlib.colormaps["cividis"](np.linspace(0, 0.95, len(counts.columns)))
-    with figure(1, 1, (6, 0.9 + 0.24 * len(counts))) as (drawing, axes):
-        axis = axes[0][0]
-        left = np.zeros(len(counts))
-        for rate, colour in zip(counts.columns, colours, strict=True):
-            axis.barh(
-                range(len(counts)),
-                counts[rate],
-                left=left,
-                color=colour,
-                label=scientific(float(rate)),
-            )
-            left += counts[rate].to_numpy()
-        labels_down(axis, list(counts.index))
-        axis.set_xlim(0, cells)
-        axis.set_xticks(np.unique(np.round(np.linspace(0, cells, 5)).astype(int)))
-        axis.set_xlabel(f"cells, of {cells}, in which validation NLL selects the learning rate")
-        legend_beside(axis, title="learning rate")
-        return save(drawing, path)
-
-
-def scientific(rate: float) -> str:
-    """A rate as it is written: a digit and a power of ten.
-
-    >>> scientific(3e-4), scientific(1e-3), scientific(0.00125)
-    ('3×10⁻⁴', '10⁻³', '1.25×10⁻³')
-    """
-    digits, power = f"{rate:e}".split("e")
-    digits, raised = f"{float(digits):g}", str(int(power)).translate(RAISED)
-    return f"10{raised}" if digits == "1" else f"{digits}×10{raised}"
-
-
-ATTACKS = {
-    "FGSM": "FGSM: one step on CE",
-    "PGD": "PGD: 20 steps on CE",
-    "APGD": "APGD: 100 steps on DLR",
-}
-
-
-def calibration(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
-    """Raw and temperature-scaled ECE and NLL of every loss, one point per seed."""
-    losses = present(entries, frame)
-    panels = {"ECE": ("ece", "calibrated_ece"), "NLL": ("nll", "calibrated_nll")}
-    with figure(1, 2, (7.2, 0.9 + 0.24 * len(losses)), sharey=True) as (drawing, axes):
-        for axis, (name, fields) in zip(axes[0], panels.items(), strict=True):
-            for field, colour, offset in zip(fields, (RED, BLUE), (-0.15, 0.15), strict=True):
-                label = "temperature-scaled" if field.startswith("cal") else "raw"
-                seed_points(axis, frame, losses, field, offset, colour=colour, label=label)
-            axis.set_xlabel(f"test {name} (lower is better)")
-            axis.set_xlim(left=0)
-        labels_down(axes[0][0], [entry.label for entry in losses])
-        axes[0][1].legend(loc="lower right")
-        seeds, name = frame["seed"].nunique(), frame["dataset"].iloc[0]
-        drawing.suptitle(f"{name}, clean: {count(seeds, 'seed')} and means", y=1.0, fontsize=10)
-        return save(drawing, path)
-
-
-def natural_corruption(
-    frame: pd.DataFrame, entries: Legend, columns: dict[str, str], path: Path
-) -> list[Path]:
-    """Accuracy under each random corruption, one panel per family."""
-    ticks = [label.removesuffix(" ↑") for label in columns.values()]
-    return _panels(frame, entries, list(columns), ticks, "input corruption", path)
-
-
-def attacks(frame: pd.DataFrame, entries: Legend, radii: Sequence[str], path: Path) -> list[Path]:
-    """Accuracy against the radius of each attack, on the same axes."""
-    losses, levels = present(entries, frame), np.array([0.0, *map(float, radii)])
-    with figure(1, len(ATTACKS), (9.6, 3.2), sharex=True, sharey=True) as (drawing, axes):
-        for axis, name in zip(axes[0], ATTACKS, strict=True):
-            fields = ["accuracy", *(f"{name.lower()}_{radius}" for radius in radii)]
-            for place, entry in enumerate(losses):
-                offset = 0.0012 * (place - (len(losses) - 1) / 2)
-                _points(axis, frame, entry, fields, levels + offset, linewidth=0.8)
-            axis.set_title(ATTACKS[name])
-            axis.set_xlabel("radius ε, on pixels in [0, 1]")
-            axis.set_xticks(levels, [f"{level:g}" for level in levels])
-        axes[0][0].set_ylim(-0.02, 1.02)
-        axes[0][0].set_ylabel("test accuracy (higher is better)")
-        legend_beside(axes[0][-1])
-        seeds, name = frame["seed"].nunique(), frame["dataset"].iloc[0]
-        title = f"{name}, clean-trained models: mean ± sample sd over {count(seeds, 'seed')}"
-        drawing.suptitle(title, y=1.04, fontsize=10)
-        return save(drawing, path)
-
-
-def _panels(frame, entries: Legend, fields, ticks, what: str, path: Path) -> list[Path]:
-    families = by_family(entries, frame["loss"])
-    size = (1 + 2.2 * len(families), 2.9)
-    with figure(1, len(families), size, sharey=True) as (drawing, axes):
-        for axis, (family, shown) in zip(axes[0], families.items(), strict=True):
-            for place, entry in enumerate(shown):
-                offset = 0.11 * (place - (len(shown) - 1) / 2)
-                # no line: corruptions have no order that it could follow
-                places = np.arange(len(fields)) + offset
-                _points(axis, frame, entry, fields, places, linestyle="")
-            axis.set_title(family)
-            axis.set_xticks(range(len(fields)), ticks, rotation=30, ha="right")
-            legend_below(axis, gap=0.75)
-        axes[0][0].set_ylabel("test accuracy (higher is better)")
-        seeds, name = frame["seed"].nunique(), frame["dataset"].iloc[0]
-        over = f"mean ± sample sd over {count(seeds, 'seed')}"
-        title = f"{name}, clean-trained models under {what}: {over}"
-        drawing.suptitle(title, y=1.02, fontsize=10)
-        return save(drawing, path)
-
-
-def _points(axis, frame, entry: Entry, fields, x, **line) -> None:
-    """Mean ± sample sd of some fields."""
-    values = frame[frame["loss"] == entry.name][fields].astype(float)
-    ends = bars(values.mean(), values.std(ddof=1).fillna(0), top=1.0)
-    look = {"elinewidth": 0.7, "capsize": 1.5, **line}
-    axis.errorbar(x, values.mean(), ends, **entry.style, **look)
+        return drawing
 
 
 TAIL = 3  # the rarest classes, 7–9 of ten
 
 
-def longtail_details(
-    test: TestLogits, counts: Sequence[int], entries: Legend, path: Path
-) -> list[Path]:
+def longtail_details(test: TestLogits, counts: Sequence[int], entries: Legend) -> Figure:
     """Accuracy of each class, and of the three rarest.
 
     Args:
       test: its logits.
       counts: training examples of each class.
       entries: of its losses.
-      path: of the figure, without suffix.
     """
-    losses, recalls = list(entries.values()), class_recalls(test)
-    classes = [name for name in recalls if name not in ("loss", "seed")]
-    seeds, size = len(test.labels), (10.2, 0.9 + 0.22 * max(len(losses), 9))
+    recalls = class_recalls(test)
+    losses, classes = present(entries, recalls), [*range(len(counts))]
     ratios = {"wspace": 0.85, "width_ratios": [1.3, 1]}
-    with figure(1, 2, size, gridspec_kw=ratios) as (drawing, axes):
-        left, right = axes[0]
-        shown = [one for one in losses if _is_representative(one)]
+    size = (10.2, height(max(len(losses), 9)))
+    with figure(1, 2, size, gridspec_kw=ratios) as (drawing, (panels,)):
+        left, right = panels
+        shown = [one for one in losses if one.name == "ce" or one.studied or one.family == PRIOR]
         for place, entry in enumerate(shown):
-            runs = recalls[recalls["loss"] == entry.name][classes]
             x = np.arange(len(classes)) + 0.06 * (place - (len(shown) - 1) / 2)
-            ends = bars(runs.mean(), runs.std(ddof=1).fillna(0), top=1.0)
-            left.errorbar(x, runs.mean(), ends, elinewidth=0.6, linewidth=1, **entry.style)
-        left.set_xticks(
-            range(len(classes)),
-            [f"{c}\n{n}" for c, n in zip(classes, counts, strict=True)],
-            fontsize=7,
-        )
+            points(left, entry, x, recalls[recalls["loss"] == entry.name][classes], 1.0)
+        left.set_xticks(classes, [f"{c}\n{n}" for c, n in enumerate(counts)], fontsize=7)
         left.set_xlabel("class, and its number of training examples")
         left.set_ylabel("accuracy in the class (higher is better)")
-        left.set_title(f"mean ± sample sd over {count(seeds, 'seed')}")
+        left.set_title(f"mean ± sample sd over {seeds(recalls)}")
         legend_beside(left)
         tail = recalls.assign(tail=recalls[classes[-TAIL:]].mean(axis=1))
-        seed_points(right, tail, losses, "tail")
-        labels_down(right, [entry.label for entry in losses])
         rare = f"{classes[-TAIL]}–{classes[-1]}"
-        right.set_xlabel(f"mean accuracy in classes {rare}\n(higher is better)")
-        right.set_title(f"{count(seeds, 'seed')} and means")
-        return save(drawing, path)
-
-
-def _is_representative(entry: Entry) -> bool:
-    """Cross-entropy, the candidates, and what knows the class counts."""
-    return entry.name == "ce" or entry.studied or entry.family == PRIOR
+        label = f"mean accuracy in classes {rare}\n(higher is better)"
+        dots(right, losses, [Series(tail, "tail")], label)
+        right.set_title(f"{seeds(recalls)} and means")
+        return drawing
 
 
 def class_recalls(test: TestLogits) -> pd.DataFrame:
@@ -321,43 +263,188 @@ def class_recalls(test: TestLogits) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def calibration_gradients(
-    frame: pd.DataFrame, probed: pd.DataFrame, entries: Legend, path: Path
-) -> list[Path]:
-    """ECE before and after temperature scaling, and mean norms of input gradients.
+def calibration(frame: pd.DataFrame, entries: Legend, probed: pd.DataFrame | None = None) -> Figure:
+    """Raw and temperature-scaled ECE of every loss, and beside it NLL or input gradients.
 
-    `frame` are runs on clean digits, `probed` those of the robustness experiment.
+    Args:
+      frame: runs on clean data.
+      entries: of their losses.
+      probed: runs of the robustness experiment; of these the norms of input gradients are shown,
+        and without them NLL.
     """
     losses = present(entries, frame)
-    fields = {"raw": ("ece", RED, -0.15), "scaled": ("calibrated_ece", BLUE, 0.15)}
-    size = (8.4, 0.9 + 0.24 * len(losses))
-    with figure(1, 2, size, sharey=True) as (drawing, axes):
-        left, right = axes[0]
-        for label, (field, colour, offset) in fields.items():
-            seed_points(left, frame, losses, field, offset, colour=colour, label=label)
-        left.set_xlabel("test ECE (lower is better)")
+    with figure(1, 2, (8.4, height(len(losses))), sharey=True) as (drawing, (panels,)):
+        left, right = panels
+        scaled = {left: ("ece", "ECE")} | ({right: ("nll", "NLL")} if probed is None else {})
+        for axis, (field, name) in scaled.items():
+            raw = Series(frame, field, "raw", RED)
+            after = Series(frame, f"calibrated_{field}", "temperature-scaled", BLUE)
+            dots(axis, losses, [raw, after], f"test {name} (lower is better)")
+        if probed is not None:
+            norm = "mean over test examples of ‖∂CE/∂x‖₂"
+            label = f"{norm},\nnats per unit of pixels in [0, 1] (lower is less sensitive)"
+            dots(right, losses, [Series(probed, "input_gradient_norm")], label)
         left.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-        seed_points(right, probed, present(entries, probed), "input_gradient_norm")
-        norm = "mean over test examples of ‖∂CE/∂x‖₂"
-        right.set_xlabel(f"{norm},\nnats per unit of pixels in [0, 1] (lower is less sensitive)")
-        labels_down(left, [entry.label for entry in losses])
-        for axis in (left, right):
-            axis.set_xlim(left=0)
-        seeds = frame["seed"].nunique()
-        right.set_title(f"digits, clean: {count(seeds, 'seed')} and means")
-        return save(drawing, path)
+        right.set_title(f"{frame['dataset'].iloc[0]}, clean: {seeds(frame)} and means")
+        return drawing
 
 
-def optimization(
-    frame: pd.DataFrame, timed: pd.DataFrame, entries: Legend, path: Path
-) -> list[Path]:
-    """Validation NLL over epochs, and seconds to train a run with each loss alone."""
+def natural_corruption(frame: pd.DataFrame, entries: Legend, columns: dict[str, str]) -> Figure:
+    """Accuracy under each random corruption, one panel per family."""
+    families = by_family(entries, frame["loss"])
+    ticks = [label.removesuffix(" ↑") for label in columns.values()]
+    with figure(1, len(families), (1 + 2.2 * len(families), 2.9), sharey=True) as (drawing, axes):
+        for axis, (family, shown) in zip(axes[0], families.items(), strict=True):
+            for place, entry in enumerate(shown):
+                # no line: corruptions have no order that it could follow
+                x = np.arange(len(columns)) + 0.11 * (place - (len(shown) - 1) / 2)
+                values = frame[frame["loss"] == entry.name][[*columns]]
+                points(axis, entry, x, values, 1.0, linestyle="")
+            axis.set_title(family)
+            axis.set_xticks(range(len(ticks)), ticks, rotation=30, ha="right")
+            legend_below(axis, gap=0.75)
+        axes[0][0].set_ylabel("test accuracy (higher is better)")
+        models = f"{frame['dataset'].iloc[0]}, clean-trained models under input corruption"
+        title(drawing, f"{models}: mean ± sample sd over {seeds(frame)}")
+        return drawing
+
+
+ATTACKS = {
+    "FGSM": "FGSM: one step on CE",
+    "PGD": "PGD: 20 steps on CE",
+    "APGD": "APGD: 100 steps on DLR",
+}
+
+
+def attacks(frame: pd.DataFrame, entries: Legend, radii: Sequence[str]) -> Figure:
+    """Accuracy against the radius of each attack, on the same axes."""
+    losses, levels = present(entries, frame), np.array([0.0, *map(float, radii)])
+    with figure(1, len(ATTACKS), (9.6, 3.2), sharex=True, sharey=True) as (drawing, axes):
+        for axis, (name, words) in zip(axes[0], ATTACKS.items(), strict=True):
+            fields = ["accuracy", *(f"{name.lower()}_{radius}" for radius in radii)]
+            for place, entry in enumerate(losses):
+                x = levels + 0.0012 * (place - (len(losses) - 1) / 2)
+                points(axis, entry, x, frame[frame["loss"] == entry.name][fields], 1.0)
+            axis.set_title(words)
+            axis.set_xlabel("radius ε, on pixels in [0, 1]")
+            axis.set_xticks(levels, [f"{level:g}" for level in levels])
+        axes[0][0].set_ylim(-0.02, 1.02)
+        axes[0][0].set_ylabel("test accuracy (higher is better)")
+        legend_beside(axes[0][-1])
+        models = f"{frame['dataset'].iloc[0]}, clean-trained models"
+        title(drawing, f"{models}: mean ± sample sd over {seeds(frame)}")
+        return drawing
+
+
+Families = dict[str, tuple[LossSpec, ...]]
+PROTOCOL = ("capm", "hpg-4", "apms-0.2")  # the variants that the other experiments use
+
+
+def ablations(frame: pd.DataFrame, families: Families) -> Figure:
+    """Accuracy of each variant minus the protocol's, on matched seeds: every seed, and the mean.
+
+    Where classes are uneven it is balanced accuracy. No lines: most variants have no order that
+    they could follow.
+    """
+    places, families = list(dict.fromkeys(frame["place"])), recorded_families(frame, families)
+    metric, known = headline(frame), {one.name: one for v in families.values() for one in v}
+    with figure(1, len(families), (3.2 * len(families), 3.2), sharey=True) as (drawing, axes):
+        for axis, (family, variants) in zip(axes[0], families.items(), strict=True):
+            # losses of a user's own are compared with HPG
+            own = (one for one in variants if one.name in PROTOCOL)
+            reference = next(own, known.get(PROTOCOL[1], variants[0]))
+            axis.axhline(0, color="0.5", linewidth=1)
+            for number, place in enumerate(places):
+                gains = paired_gains(frame[frame["place"] == place], variants, reference, metric)
+                x = np.arange(len(variants)) + 0.2 * (number - (len(places) - 1) / 2)
+                turn = number + number // len(COLOURS)  # no two of nine places look the same
+                look = {"color": COLOURS[number % len(COLOURS)]}
+                axis.plot(x, gains.to_numpy().T, ".", alpha=0.35, markersize=4, **look)
+                marker = MARKERS[turn % len(MARKERS)]
+                axis.plot(x, gains.mean(), marker, markersize=5, label=place, **look)
+            beside = "" if reference in variants else f", against {reference.label}"
+            axis.set_title(family + beside)
+            ticks = [_tick(one, reference) for one in variants]
+            axis.set_xticks(range(len(variants)), ticks, fontsize=8)
+        axes[0][0].set_ylabel(f"test {metric.words} − that of the protocol's\nvariant, same seed")
+        title(drawing, f"{seeds(frame)} (light) and their means")
+        legend_beside(axes[0][-1])
+        return drawing
+
+
+def recorded_families(frame: pd.DataFrame, families: Families) -> Families:
+    """The families without the variants that have no record."""
+    recorded = set(frame["loss"])
+    kept = {
+        family: tuple(one for one in variants if one.name in recorded)
+        for family, variants in families.items()
+    }
+    return {family: variants for family, variants in kept.items() if variants}
+
+
+def paired_gains(runs: pd.DataFrame, variants, reference: LossSpec, metric) -> pd.DataFrame:
+    """A metric minus the reference's of the same seed: seeds down, variants across."""
+    table = runs.pivot(index="seed", columns="loss", values=metric.name).astype(float)
+    return table[[one.name for one in variants]].sub(table[reference.name], axis=0)
+
+
+def _tick(variant: LossSpec, reference: LossSpec) -> str:
+    """ "CAPM, no graph" is "no graph" below CAPM's panel, and CAPM itself is in full."""
+    protocol = variant.name == reference.name
+    text = variant.label.partition(", ")[2] or ("full" if protocol else variant.label)
+    text = text.replace(" ", "\n")
+    return f"{text}\n(protocol)" if protocol else text
+
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def lr_sensitivity(counts: pd.DataFrame) -> Figure:
+    """How often each learning rate was selected, one bar per loss."""
+    cells = int(counts.sum(axis=1).max())
+    colours = matplotlib.colormaps["cividis"](np.linspace(0, 0.95, len(counts.columns)))
+    with figure(1, 1, (6, height(len(counts)))) as (drawing, axes):
+        axis, left = axes[0][0], np.zeros(len(counts))
+        for rate, colour in zip(counts.columns, colours, strict=True):
+            look = {"color": colour, "label": scientific(float(rate))}
+            axis.barh(range(len(counts)), counts[rate], left=left, **look)
+            left += counts[rate].to_numpy()
+        labels_down(axis, list(counts.index))
+        axis.set_xlim(0, cells)
+        axis.set_xticks(np.unique(np.round(np.linspace(0, cells, 5)).astype(int)))
+        axis.set_xlabel(f"cells, of {cells}, in which validation NLL selects the learning rate")
+        legend_beside(axis, title="learning rate")
+        return drawing
+
+
+def scientific(rate: float) -> str:
+    """A rate as it is written: a digit and a power of ten.
+
+    >>> scientific(3e-4), scientific(1e-3), scientific(0.00125)
+    ('3×10⁻⁴', '10⁻³', '1.25×10⁻³')
+    """
+    digits, power = f"{rate:e}".split("e")
+    digits, raised = f"{float(digits):g}", str(int(power)).translate(RAISED)
+    return f"10{raised}" if digits == "1" else f"{digits}×10{raised}"
+
+
+def optimization(frame: pd.DataFrame, timed: pd.DataFrame, entries: Legend) -> Figure:
+    """Validation NLL over epochs, and seconds to train a run with each loss alone.
+
+    A curve ends where a seed stops: a mean of fewer would jump.
+    """
     losses = present(entries, frame)
-    size = (10.2, max(3.4, 0.9 + 0.24 * len(losses)))
-    with figure(1, 2, size, gridspec_kw={"wspace": 1.15}) as (drawing, axes):
-        left, right = axes[0]
+    size = (10.2, max(3.4, height(len(losses))))
+    with figure(1, 2, size, gridspec_kw={"wspace": 1.15}) as (drawing, (panels,)):
+        left, right = panels
         for entry in losses:
-            _curve(left, frame[frame["loss"] == entry.name]["validation_nll"], entry)
+            curves = frame[frame["loss"] == entry.name]["validation_nll"]
+            length = min(map(len, curves))
+            values = np.array([curve[:length] for curve in curves], float)
+            epochs, every = np.arange(1, length + 1), max(1, length // 6)
+            left.plot(epochs, values.mean(axis=0), markevery=every, linewidth=1.1, **entry.style)
+            band = {"color": entry.colour, "alpha": 0.08, "linewidth": 0}
+            left.fill_between(epochs, values.min(axis=0), values.max(axis=0), **band)
         left.set_yscale("log")
         left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         left.yaxis.set_major_formatter("{x:g}")
@@ -367,13 +454,9 @@ def optimization(
         left.set_title("digits, clean: mean and range over seeds")
         legend_beside(left)
         shown = present(entries, timed)
-        seed_points(right, timed, shown, "seconds")
-        labels_down(right, [entry.label for entry in shown])
-        right.set_xlim(left=0)
-        right.set_xlabel("seconds to train a run (lower is better)")
-        seeds = count(timed["seed"].nunique(), "seed")
-        right.set_title(f"each loss alone, compiling apart: {seeds}\n{hardware(timed)}")
-        return save(drawing, path)
+        dots(right, shown, [Series(timed, "seconds")], "seconds to train a run (lower is better)")
+        right.set_title(f"each loss alone, compiling apart: {seeds(timed)}\n{hardware(timed)}")
+        return drawing
 
 
 def hardware(frame: pd.DataFrame) -> str:
@@ -385,57 +468,38 @@ def hardware(frame: pd.DataFrame) -> str:
     return " and ".join(sorted(map(", ".join, devices)))
 
 
-def _curve(axis, curves: pd.Series, entry: Entry) -> None:
-    """Over the epochs that every seed trained: a mean of fewer would jump where one stops."""
-    length = min(len(curve) for curve in curves)
-    values = np.array([curve[:length] for curve in curves], float)
-    epochs, every = np.arange(1, length + 1), max(1, length // 6)
-    axis.plot(epochs, values.mean(axis=0), markevery=every, linewidth=1.1, **entry.style)
-    low, high = values.min(axis=0), values.max(axis=0)
-    axis.fill_between(epochs, low, high, color=entry.colour, alpha=0.08, linewidth=0)
-
-
 SMALLEST = 1e-4  # regret that a colour or a line still shows
-PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 
 
-def regret_heatmaps(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
+def regret_heatmaps(frame: pd.DataFrame, entries: Legend) -> Figure:
     """Mean regret of the largest sample: losses down, scores across, one panel per case.
 
     A case is a regime, the posterior that is compared with, and whether forecasts are as trained.
     """
-    largest = frame[frame["size"] == frame["size"].max()]
-    names = list(SCORES)
-    cases = [*largest.groupby(["regime", "posterior", "forecast"], sort=False)]
-    losses = present(entries, largest)
+    largest, names = frame[frame["size"] == frame["size"].max()], list(SCORES)
+    cases, losses = [*largest.groupby(CASE, sort=False)], present(entries, largest)
     size = (1.2 + 2.1 * len(cases), max(2.6, 1.4 + 0.24 * len(losses)))
     with figure(1, len(cases), size, sharey=True, layout="constrained") as (drawing, axes):
         for axis, ((regime, posterior, forecast), part) in zip(axes[0], cases, strict=True):
             means = part.groupby("loss", sort=False)[names].mean()
             values = means.loc[[entry.name for entry in losses]].to_numpy()
+            texts = [[_regret(value) for value in row] for row in values]
+            look = {"cmap": "viridis_r", "norm": LogNorm(SMALLEST, 1)}
             shown = np.maximum(values, SMALLEST)
-            image = axis.imshow(shown, cmap="viridis_r", norm=LogNorm(SMALLEST, 1), aspect="auto")
+            image = heat(axis, shown, names, texts=texts, size=5, **look)
             axis.set_title(f"{regime}\nagainst {posterior} labels\n{forecast}", fontsize=8)
-            axis.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7)
-            axis.grid(False)
-            _write(axis, image, values)
-        axes[0][0].set_yticks(range(len(losses)), [entry.label for entry in losses])
+            axis.tick_params(axis="x", labelsize=7)
+        rows_down(axes[0][0], [entry.label for entry in losses])
         words = {"label": "mean regret (lower is better)", "format": PLAIN}
         drawing.colorbar(image, ax=axes[0], shrink=0.8, **words)
-        return save(drawing, path)
+        return drawing
 
 
-def _write(axis, image, values: np.ndarray) -> None:
-    for row, column in np.ndindex(values.shape):
-        value = values[row, column]
-        dark = sum(image.cmap(image.norm(max(value, SMALLEST)))[:3]) < 1.5
-        text = f"{value:.1f}" if value >= 1 else f"{value:.{2 + 2 * (value < 0.1)}f}".lstrip("0")
-        look = {"ha": "center", "va": "center", "fontsize": 5}
-        look["color"] = "white" if dark else "black"
-        axis.text(column, row, text, **look).set_in_layout(False)
+def _regret(value: float) -> str:
+    return f"{value:.1f}" if value >= 1 else f"{value:.{2 + 2 * (value < 0.1)}f}".lstrip("0")
 
 
-def regret_curves(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path]:
+def regret_curves(frame: pd.DataFrame, entries: Legend) -> Figure:
     """Log regret against the number of examples, one row per regime, one panel per family."""
     chosen = frame[(frame["posterior"] == CLEAN) & (frame["forecast"] == RAW)]
     families, regimes = by_family(entries, chosen["loss"]), list(dict.fromkeys(chosen["regime"]))
@@ -450,11 +514,11 @@ def regret_curves(frame: pd.DataFrame, entries: Legend, path: Path) -> list[Path
                     axis.plot(values.mean().clip(lower=SMALLEST), linewidth=1.2, **entry.style)
                 axis.set(xscale="log", yscale="log", title=f"{family}, {regime}")
                 axis.set_xticks(sorted(set(part["size"])))
-                axis.xaxis.set_major_formatter(PLAIN)
                 axis.xaxis.set_minor_locator(NullLocator())
-                axis.yaxis.set_major_formatter(PLAIN)
+                for scale in (axis.xaxis, axis.yaxis):
+                    scale.set_major_formatter(PLAIN)
             row[0].set_ylabel("log regret in nats")
         for axis in axes[-1]:
             axis.set_xlabel("examples, 60% for training")
             legend_below(axis)
-        return save(drawing, path)
+        return drawing

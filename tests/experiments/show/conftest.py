@@ -1,7 +1,5 @@
 """Records of all losses, made up: figures are about how they are drawn, not about what they say."""
 
-import importlib
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,16 +7,17 @@ import pytest
 from experiments import ablation
 from experiments.engine import measures
 from experiments.engine.results import TestLogits
-from experiments.show.figures.legend import legend
-from experiments.show.paper_figures import FIGURES
-from experiments.show.records import Results
+from experiments.show.figures.panels import legend
+from experiments.show.items import of_results
+from experiments.show.records import Results, weigh
 from experiments.show.regrets import CLEAN, RAW, SCALED, SCORES, Displacement
 from pgeom.losses.catalogue import GENERAL, LOSSES
 
 SEEDS = 3
-MODULES = ["comparisons", "noise", "studies"]
 UNIT = ("accuracy", "balanced_accuracy", "brier", "ece", "calibrated_ece", *measures.NATURAL)
 NLLS = ("nll", "calibrated_nll", "plain_calibrated_nll", "plain_calibrated_ece")
+ERRORS = ("debiased_ece", "smooth_ece", "classwise_ece", "last_nll", "last_balanced_accuracy")
+DEVICE = {"device": {"kind": "cpu", "machine": "x86_64", "count": 1}, "versions": {"pgeom": "1"}}
 
 
 def make_runs(dataset, regimes, losses, rng):
@@ -27,23 +26,25 @@ def make_runs(dataset, regimes, losses, rng):
     for regime in regimes:
         for loss in losses:
             for seed in range(SEEDS):
-                unit = {name: rng.uniform(0.05, 1) for name in (*UNIT, *measures.ATTACKS)}
+                unit = {name: rng.uniform(0.05, 1) for name in (*UNIT, *measures.ATTACKS, *ERRORS)}
                 rows.append(
                     {
-                        **{"dataset": dataset, "regime": regime, "seed": seed},
+                        **{"dataset": dataset, "regime": regime, "seed": seed, **DEVICE},
                         **{"loss": loss.name, "label": loss.label, **unit},
                         **{name: rng.uniform(0.1, 1) for name in NLLS},
                         **{"input_gradient_norm": rng.uniform(5, 9), "seconds": rng.uniform(1, 2)},
                         **{"best_epoch": 3, "stopped_epoch": 4, "diverged_epoch": 0},
                         "validation_nll": list(rng.uniform(0.5, 1, 4)),
-                        "last_balanced_accuracy": rng.uniform(0, 1),
-                        "device": {"kind": "cpu", "machine": "x86_64", "count": 1},
                     }
                 )
     frame = pd.DataFrame(rows)
     for column, order in (("regime", regimes), ("loss", [loss.name for loss in losses])):
         frame[column] = pd.Categorical(frame[column], list(order), ordered=True)
     return frame
+
+
+def plain(frames):
+    return pd.concat([frame.astype({"regime": str, "loss": str}) for frame in frames])
 
 
 def make_regrets(losses, rng):
@@ -76,19 +77,16 @@ def every_loss():
     tail = make_runs("long-tail", ("long-tail-30",), losses, rng)
     clean = digits[digits["regime"] == "clean"]
     variants = [one for family in ablation.families().values() for one in family]
-    parts = [
-        make_runs(dataset, regimes, variants, rng) for dataset, regimes in ablation.CELLS.items()
-    ]
-    ablated = pd.concat([part.astype({"regime": str, "loss": str}) for part in parts])
+    ablated = plain([make_runs(name, x, variants, rng) for name, x in ablation.CELLS.items()])
     counts = pd.DataFrame(
         {rate: range(1, 14) for rate in (3e-4, 1e-3, 3e-3)}, index=[one.label for one in general]
     )
     return Results(
-        seeds=SEEDS,
         noise={"digits": digits},
         longtail={"early stopping": tail, "trained to the end": tail},
         robustness=clean,
         ablation=ablated.assign(place=ablated["dataset"] + ", " + ablated["regime"]),
+        families=ablation.families(),
         rate_counts=counts,
         runtime=clean,
         regrets=make_regrets(general, rng),
@@ -98,25 +96,11 @@ def every_loss():
         tail=make_logits("long-tail", "long-tail-30", losses, rng),
         tail_counts=[*range(100, 0, -10)],
         legend=legend(losses),
+        evidence=weigh(plain([digits, tail])),
     )
 
 
 @pytest.fixture
-def drawn(every_loss, monkeypatch, tmp_path):
-    """`drawn(label)`: a figure of the report, in memory."""
-    kept = []
-
-    def keep(figure, path):
-        kept.append(figure)
-        return [path]
-
-    for name in MODULES:
-        monkeypatch.setattr(
-            importlib.import_module(f"experiments.show.figures.{name}"), "save", keep
-        )
-
-    def drawn(label, **changes):
-        FIGURES[label].draw(every_loss._replace(**changes), tmp_path / label)
-        return kept[-1]
-
-    return drawn
+def drawn(every_loss):
+    """`drawn(label)`: a figure of the report."""
+    return lambda label: of_results(every_loss)[f"fig:{label}"]()

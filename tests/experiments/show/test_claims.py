@@ -13,7 +13,7 @@ from experiments.show.claims import (
     PROTOCOL,
     Claim,
     check_claims,
-    claims_table,
+    claims_grid,
 )
 from experiments.show.contrasts import (
     CANDIDATES,
@@ -119,7 +119,7 @@ def test_a_diverged_run_decides_nothing():
 def test_claims_without_runs_are_left_out():
     samples = Samples(planted_runs(losses=("ce", "gce"), places=(DIGITS,)))
     assert check_claims({PROTOCOL: samples}).empty
-    assert claims_table(check_claims({PROTOCOL: samples})) is None
+    assert claims_grid(check_claims({PROTOCOL: samples})) is None
 
 
 def test_every_claim_is_about_runs_that_the_studies_have():
@@ -160,7 +160,7 @@ def test_runs_as_published_reproduce_what_the_paper_says_and_others_reverse_it()
 
 def test_the_table_has_every_claim_with_both_numbers():
     checked = check_claims({PROTOCOL: Samples(planted_runs())})
-    grid = claims_table(checked)
+    grid = claims_grid(checked)
     assert len(grid.rows) == sum(claim.source == PROTOCOL for claim in paper.CLAIMS)
     assert all(len(row) == len(grid.header) for row in grid.rows)
     assert CLEAN[0].dataset in "".join(row[4] for row in grid.rows)

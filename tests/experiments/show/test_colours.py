@@ -9,13 +9,14 @@ import pytest
 from matplotlib.colors import to_hex
 
 from experiments import show
-from experiments.show import style as figure_style
-from experiments.show.paper_figures import FIGURES
+from experiments.show import page, style as figure_style, theory
 from pgeom.losses.catalogue import LOSSES
 from tests.experiments.show import colour_vision
 
 APART = 10.0
-DRAWN = [label for label in FIGURES if not label.startswith(("forest", "critical"))]
+OTHERS = ("forest", "critical", "situations", *theory.CHECKED)  # of verdicts, not of losses
+NAMES = [name.partition(":") for name in page.outline()["items"]]
+DRAWN = [label for kind, _, label in NAMES if kind == "fig" and not label.startswith(OTHERS)]
 
 
 def dark_amount():

@@ -1,20 +1,19 @@
-"""What controls compare, how verdicts change under them, and the sentences about it."""
+"""What controls compare, how verdicts change under them."""
 
 import pytest
 
-from experiments.show.answer_page import headlines
+from experiments.engine.controls import CONTROLS
 from experiments.show.contrasts import CANDIDATES, DIGITS, TAIL
 from experiments.show.controls import (
     PROTOCOL,
-    by_control,
-    counts_by_control,
+    control_grids,
     describe_controls,
     take_chosen_rate,
     take_last_epoch,
     verdict_counts,
 )
-from experiments.show.evidence import weigh
-from experiments.show.metrics import METRICS
+from experiments.show.metrics import PROBABILITIES
+from experiments.show.records import weigh
 from tests.experiments.show.planted import planted_runs
 
 GAIN = {(DIGITS, "hpg", "accuracy"): 0.05, (DIGITS, "gce", "nll"): -0.3}
@@ -32,7 +31,7 @@ def evidence():
 
 def test_verdicts_are_counted_under_every_control(evidence):
     counts = verdict_counts(evidence.controls, CANDIDATES, "ce")
-    counts = counts[counts["metric"] == "accuracy"].set_index("control")
+    counts = counts[counts["metric"] == "Accuracy ↑"].set_index("control")
     protocol, longer, last = (
         counts.loc[name] for name in (PROTOCOL, "long training", "last epoch")
     )
@@ -40,23 +39,24 @@ def test_verdicts_are_counted_under_every_control(evidence):
     assert (longer["better"], longer["equivalent"], longer["reversed"]) == (0, 6, 0)
     assert (last["worse"], last["equivalent"], last["reversed"]) == (1, 2, 1)
     assert (protocol["seeds"], last["seeds"]) == (30, 12)
-    assert len(counts_by_control(counts.reset_index(), "title").rows) == 3
 
 
 def test_one_place_is_shown_under_every_control(evidence):
-    grid = by_control(evidence.controls, DIGITS, "accuracy", "ce")
+    grids = control_grids(evidence.controls, evidence.control_runs)
+    assert len(grids) == 3 + 3 + 1
+    (grid,) = (one for one in grids if one.title.startswith(f"{DIGITS}: Accuracy"))
     assert grid.header == ["Loss", PROTOCOL, "long training", "last epoch"]
     signs = next([text[-1] for text in row[1:]] for row in grid.rows if row[0] == "HPG")
     assert signs == ["+", "=", "−"]
-    assert by_control(evidence.controls, DIGITS, "ece", "ce") is None
     assert "over 12 to 30 seeds" in grid.footnotes[0]
 
 
 def test_the_last_epoch_takes_the_place_of_the_kept_one():
     runs = planted_runs(losses=("ce",), places=(DIGITS,))
-    last = {f"last_{metric}": place / 10 for place, metric in enumerate(METRICS)}
+    known = ["accuracy", "balanced_accuracy", *(metric.name for metric in PROBABILITIES)]
+    last = {f"last_{metric}": place / 10 for place, metric in enumerate(known)}
     taken = take_last_epoch(runs.assign(**last))
-    for place, metric in enumerate(METRICS):
+    for place, metric in enumerate(known):
         assert set(taken[metric]) == {place / 10}
     assert set(taken["best_epoch"]) == {13}
 
@@ -71,22 +71,11 @@ def test_the_rate_is_chosen_run_by_run_and_its_ends_are_known():
     chosen = take_chosen_rate(frames).sort_values("seed")
     assert chosen["learning_rate"].tolist() == [0.1, 0.2, 0.3]
     assert chosen["at_end"].tolist() == [True, False, True]
-    grid = describe_controls({"rates": chosen}, {"rates": "why"})
-    assert grid.rows == [["rates", "3", "3", "0", "2", "why"]]
-    assert describe_controls({}, {}) is None
+    control = CONTROLS[0]
+    grid = describe_controls({control.name: chosen})
+    assert grid.rows == [[control.name, "3", "3", "0", "2", control.reason]]
 
 
-def test_the_sentences_have_the_planted_numbers(evidence):
-    said = " ".join(headlines(evidence))
-    assert "better in 1, equivalent in 32, worse in 0, undetermined in 0 of 33" in said
-    assert "one temperature is 100% of the lead" in said or "99% of the lead" in said
-    assert "last epoch better in 0, equivalent in 2, worse in 1" in said
-    assert "Of 1 lead in accuracy over cross-entropy under the protocol 1 is reversed" in said
-    assert "HPG on digits, symmetric-40 (+0.05" in said and "; -0.05" in said
-    assert said.count("with last epoch)") == 2
-    assert "cross-entropy" in said and "Brier" in said and "claims of the paper" in said
-
-
-def test_without_controls_nothing_is_said_about_them():
+def test_without_controls_nothing_is_shown_of_them():
     plain = weigh(planted_runs(seeds=4, losses=("ce", "hpg"), places=(DIGITS,)))
-    assert plain.controls.empty and not any("controls" in text for text in headlines(plain))
+    assert plain.controls.empty and control_grids(plain.controls, {}) == []

@@ -1,12 +1,9 @@
 """The decision table of planted runs: it chooses what was planted, and says where that fails."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from experiments.show.answer_page import best_by_situation
 from experiments.show.contrasts import CLEAN, DIGITS, EVERYWHERE, NOISY, PAIRS, TAIL
-from experiments.show.decisions import decide, decision_table
+from experiments.show.decisions import decide, decision_grid, judge_situations
 from experiments.show.metrics import Samples
 from tests.experiments.show.planted import planted_runs
 
@@ -41,7 +38,7 @@ def test_the_planted_loss_is_chosen(decisions):
 def test_where_nothing_is_better_the_choice_is_cross_entropy(decisions):
     row = decisions.loc["Clean labels"]
     assert (row["loss"], row["verdict"], row["evidence"]) == ("ce", "equivalent", "powered")
-    assert row["compared"] != "CE" and abs(row["effect"]) < 0.005
+    assert row["compared"] != "CE" and abs(row["difference"]) < 0.005
 
 
 def test_a_loss_that_is_worse_somewhere_is_not_for_the_unknown(decisions):
@@ -72,12 +69,13 @@ def test_a_question_is_answered_once():
     ]
 
 
-def test_the_choices_are_said_one_by_one(decisions):
-    said = best_by_situation(SimpleNamespace(decisions=decisions.reset_index()))
-    chosen, default = said.split(". ")
-    assert chosen.startswith("What to choose (powered evidence) — symmetric label noise: GCE (+0.0")
-    assert default.startswith("Nothing is shown to beat CE for: clean labels; structured label")
-    assert default.endswith("noisy labels, then temperature scaling; unknown, no long tail.")
+def test_the_chart_judges_every_loss_in_every_situation(decisions):
+    judged = judge_situations(Samples(planted_runs(SHIFTS))).set_index(["situation", "loss"])
+    assert judged.loc[("Symmetric label noise", "gce"), "verdict"] == "better"
+    assert judged.loc[("Long tail", "ldam"), "difference"] == pytest.approx(0.4, abs=0.01)
+    assert judged.loc[("Clean labels", "hpg"), "verdict"] == "equivalent"
+    assert ("Clean labels", "ldam") not in judged.index, "it was not run there"
+    assert set(judged.index.get_level_values(0)) == set(decisions.index)
 
 
 def test_few_seeds_are_descriptive():
@@ -91,10 +89,10 @@ def test_few_seeds_are_descriptive():
 
 
 def test_the_table_has_a_row_per_situation(decisions):
-    grid = decision_table(decisions.reset_index())
+    grid = decision_grid(decisions.reset_index())
     assert len(grid.rows) == len(decisions) == 8
     assert all(len(row) == len(grid.header) for row in grid.rows)
-    assert decision_table(decisions.iloc[:0]) is None
+    assert decision_grid(decisions.iloc[:0]) is None
 
 
 def test_one_cell_is_enough():

@@ -2,19 +2,21 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from experiments import ablation
 from experiments.engine import measures
-from experiments.longtail import ways_to_stop
-from experiments.show import published
-from experiments.show.figures.comparisons import cell_means, short
+from experiments.show.figures.panels import short
 from experiments.show.figures.studies import hardware, paired_gains
-from experiments.show.tables import Grid
+from experiments.show.metrics import METRICS
+from experiments.show.summary import ways_to_stop
 
 
 def texts(axis):
     return [text.get_text() for text in axis.texts]
+
+
+def ticks(axis, which="x"):
+    return [tick.get_text() for tick in getattr(axis, f"get_{which}ticklabels")()]
 
 
 @pytest.mark.parametrize(
@@ -42,80 +44,67 @@ def test_attacks_have_the_same_linear_axes(drawn):
 
 def test_heatmaps_are_differences_from_cross_entropy(drawn, every_loss):
     first = drawn("supp-metric-heatmaps").axes[0]
-    means = cell_means(every_loss.runs, "accuracy")
+    runs = every_loss.runs[every_loss.runs["regime"] == "clean"]
+    means = runs["accuracy"].groupby(runs["loss"]).mean()
     shown = texts(first)
-    assert shown[0] == short(f"{means.loc['ce', 'digits clean']:.2f}")
-    assert first.get_yticklabels()[1].get_text() == "Label smoothing"
-    gain = means.loc["label_smoothing", "digits clean"] - means.loc["ce", "digits clean"]
-    cells = means.shape[1]
-    assert shown[cells] == short(f"{gain:+.2f}")
+    assert shown[0] == short(f"{means['ce']:.2f}") and ticks(first, "y")[1] == "Label smoothing"
+    assert shown[4] == short(f"{means['label_smoothing'] - means['ce']:+.2f}")
     image = first.collections[0]
     assert image.norm.vmin == -image.norm.vmax, "the scale is centred on no difference"
+    assert ticks(first, "y")[0] == "CE, mean" and first.get_ylim() == (17, 0)
+
+
+def test_the_chart_of_situations_has_every_verdict_and_choice(drawn, every_loss):
+    axis, judged = drawn("situations").axes[0], every_loss.evidence.judged
+    assert len(ticks(axis, "y")) == judged["label"].nunique() == 16
+    chosen = {x["situation"]: x["label"] for x in every_loss.evidence.decisions.to_dict("records")}
+    expected = [
+        f"[{number}]" if chosen[row["situation"]] == row["label"] else number
+        for row in judged.to_dict("records")
+        for number in [short(f"{row['difference']:+.3f}")]
+    ]
+    assert sorted(texts(axis)) == sorted(expected)
+    assert any(text.startswith("[") for text in expected) or set(chosen.values()) == {"CE"}
 
 
 def test_ablations_are_paired_differences_without_lines(drawn, every_loss):
     for axis, variants in zip(drawn("ablations").axes, ablation.families().values(), strict=True):
         drawn_lines = [line for line in axis.lines if line.get_linestyle() != "None"]
         assert len(drawn_lines) == 1 and set(drawn_lines[0].get_ydata()) == {0}
-        ticks = [tick.get_text() for tick in axis.get_xticklabels()]
-        assert sum("(protocol)" in tick for tick in ticks) == 1 and len(ticks) == len(variants)
+        assert sum("(protocol)" in tick for tick in ticks(axis)) == 1
+        assert len(ticks(axis)) == len(variants)
     runs = every_loss.ablation[every_loss.ablation["place"] == "digits, symmetric-40"]
-    gains = paired_gains(runs, ablation.CAPM, ablation.CAPM[0], "accuracy")
+    gains = paired_gains(runs, ablation.CAPM, ablation.CAPM[0], METRICS["accuracy"])
     assert (gains["capm"] == 0).all() and gains.shape == (3, len(ablation.CAPM))
     one = runs.set_index(["loss", "seed"])["accuracy"]
     expected = one["capm-no-tail", 2] - one["capm", 2]
     assert gains.loc[2, "capm-no-tail"] == pytest.approx(expected)
+    assert ticks(drawn("ablations").axes[-1]) == ["0", "0.05", "0.1", "0.2\n(protocol)", "0.5"]
 
 
-def test_the_coefficient_of_the_protocol_is_marked(drawn):
-    ticks = [tick.get_text() for tick in drawn("ablations").axes[-1].get_xticklabels()]
-    assert ticks == ["0", "0.05", "0.1", "0.2\n(protocol)", "0.5"]
-
-
-def test_classes_have_their_counts(drawn, every_loss):
-    left = drawn("supp-longtail-details").axes[0]
-    ticks = [tick.get_text() for tick in left.get_xticklabels()]
-    assert ticks == [f"{k}\n{n}" for k, n in enumerate(every_loss.tail_counts)]
-
-
-def test_the_axis_of_selections_ends_at_all_of_them(drawn, every_loss):
+def test_axes_have_the_names_of_what_they_show(drawn, every_loss):
+    counts = [f"{k}\n{n}" for k, n in enumerate(every_loss.tail_counts)]
+    assert ticks(drawn("supp-longtail-details").axes[0]) == counts
     axis = drawn("lr-sensitivity").axes[0]
     assert axis.get_xticks()[-1] == every_loss.rate_counts.sum(axis=1).max()
     labels = [text.get_text() for text in axis.get_legend().get_texts()]
     assert labels == ["3×10⁻⁴", "10⁻³", "3×10⁻³"]
-
-
-def test_runtime_names_its_hardware(drawn, every_loss):
     assert hardware(every_loss.runtime) == "x86_64, 1 CPU device"
     assert hardware(every_loss.runtime) in drawn("supp-optimization").axes[1].get_title()
 
 
-def test_ranks_leave_out_the_long_tail(drawn):
-    assert drawn("supp-clean-ranks").axes[1].get_title() == (
-        "ranks in 12 cells × metrics: mean, middle half\nno long tail"
-    )
+def test_ranks_are_those_of_the_test_and_leave_out_the_long_tail(drawn, every_loss):
+    ranked = every_loss.evidence.ranked
+    first = drawn("critical-difference").axes[0]
+    (shown,) = [line.get_xdata() for line in first.lines if line.get_linestyle() == "None"]
+    np.testing.assert_array_equal(shown, np.sort(ranked[0].ranking.mean_ranks))
+    order = np.argsort(ranked[0].ranking.mean_ranks, kind="stable")
+    assert ticks(first, "y") == [ranked[0].labels[loss] for loss in order]
+    assert drawn("supp-clean-ranks").axes[1].get_title().endswith("3 cells without the long tail")
 
 
 def test_the_last_epoch_is_a_way_to_stop(every_loss):
     ways = ways_to_stop(every_loss.longtail)
-    assert [way.field for way in ways.values()] == [
-        *("balanced_accuracy", "balanced_accuracy", "last_balanced_accuracy"),
-    ]
+    fields = ["balanced_accuracy", "balanced_accuracy", "last_balanced_accuracy"]
+    assert [way.field for way in ways.values()] == fields
     assert all("checkpoint" in name or "last epoch" in name for name in ways)
-
-
-@pytest.mark.parametrize("seeds", [5, 20, 100])
-@pytest.mark.parametrize("sds", [1, 2])
-def test_the_yardstick_is_a_student_distribution(sds, seeds):
-    """Its variable: the difference of two means over the sd of five, of four degrees of freedom."""
-    bound = sds / np.sqrt(1 / 5 + 1 / seeds)
-    expected = stats.t.cdf(bound, 4) - stats.t.cdf(-bound, 4)
-    assert published.expected_share(sds, seeds) == pytest.approx(expected, rel=1e-12)
-
-
-def test_published_values_are_put_behind_their_columns():
-    grid = Grid("t", ["Loss", "A", "B"], [["x", "1", "2"], ["y", "3", "4"]], {(0, 2)}, [])
-    wide = published.put_beside(grid, {(1, 1): "9"})
-    assert wide.header == ["Loss", "A", "paper", "B"]
-    assert wide.rows == [["x", "1", "–", "2"], ["y", "3", "9", "4"]]
-    assert wide.best == {(0, 3)}

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from experiments import links
+from experiments import links, report
 from experiments.engine.options import Options
 from experiments.engine.results import read_logits
 from experiments.shell.errors import UsageError
-from experiments.show import links as link_effects, paper_tables, records as gather, statements
+from experiments.show import links as link_effects
+from experiments.show.items import link_grids
+from experiments.show.records import Gatherer
 
 TINY = Options(seeds=("2",), epochs=2, model="linear")
 ASKED = {"dataset": ("breast-cancer",), "losses": ("brier",)}
@@ -42,7 +44,7 @@ def test_differences_are_those_of_the_records(trained):
     for row in effects[effects["metric"] == "brier"].to_dict("records"):
         gain = means[row["regime"], "brier_canonical"] - means[row["regime"], "brier"]
         np.testing.assert_allclose(row["difference"], gain, atol=1e-6)
-    table = link_effects.links_table(effects)
+    table = link_effects.links_grid(effects)
     assert len(table.rows) == 3 and table.rows[0][:2] == ["breast-cancer, clean", "Brier"]
     assert "runs were best in their last epoch" in (out / "tables-links.md").read_text()
 
@@ -62,12 +64,12 @@ def test_the_hedged_nll_is_finite_where_a_label_has_probability_zero(trained):
 
 def test_the_report_shows_the_study_once_it_is_complete(trained):
     studies, out = trained
-    assert gather.read_if_complete(studies, out / "elsewhere") is None
+    assert report.read_if_complete(studies, out / "elsewhere", Gatherer()) is None
     more = links.make_studies(Options(seeds=("3",), epochs=2, model="linear"), **ASKED)
-    assert gather.read_if_complete(more, out) is None
-    results = type("R", (), {"links": gather.read_if_complete(studies, out)})()
-    assert len(paper_tables.linked(results)[0].rows) == 3
-    assert statements.links(results).startswith("The canonical link against softmax, 12 comp")
+    assert report.read_if_complete(more, out, Gatherer()) is None
+    complete = report.read_if_complete(studies, out, Gatherer())
+    (grid,) = link_grids(complete)
+    assert len(grid.rows) == 3 and link_grids(None) == []
 
 
 def test_other_links_are_refused():

@@ -1,14 +1,10 @@
 """Published values beside ours: the data file, the arithmetic, and the words about it."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from experiments import comparison
-from experiments.engine import command, results
-from experiments.engine.options import Options
 from experiments.show import published
 from pgeom.data import sources
 from pgeom.losses.catalogue import LOSSES
@@ -80,21 +76,17 @@ def test_a_run_without_a_number_is_in_no_interval():
 
 def test_the_tables_say_that_the_constants_were_fitted():
     found = published.compare(cells_of(0.5, 0.1), runs_of(*np.linspace(0.4, 0.8, 20)))
-    for grid in (published.counts_table(found), published.cells_table(found)):
+    for grid in (published.counts_grid(found), published.cells_grid(found)):
         notes = " ".join(grid.footnotes)
         assert "calibration, not independent evidence" in notes
         assert "has no published sd, so there it is in our own" in notes
         assert all(len(row) == len(grid.header) for row in grid.rows)
 
 
-def test_the_command_prints_every_cell(monkeypatch, tmp_path, capsys):
-    runs = published.load_published()[["dataset", "regime", "loss"]].drop_duplicates()
-    runs = runs.assign(**dict.fromkeys(set(published.load_published()["metric"]), 0.5))
-    monkeypatch.setattr(command.Command, "train_in", lambda *_, **__: None)
-    by_dataset = dict(list(runs.groupby("dataset")))
-    read = lambda studies, _: by_dataset[studies[0].dataset.name]  # noqa: E731
-    monkeypatch.setattr(results, "read_frames", read)
-    comparison.main(out=tmp_path, common=Options(json=True))
-    printed = json.loads(capsys.readouterr().out)
-    assert len(printed) == 132 and printed[0]["ours"] == 0.5
-    assert (tmp_path / "comparison.md").read_text().count("| candidate-accuracy |") == 45
+@pytest.mark.parametrize("seeds", [5, 20, 100])
+@pytest.mark.parametrize("sds", [1, 2])
+def test_the_yardstick_is_a_student_distribution(sds, seeds):
+    """Its variable: the difference of two means over the sd of five, of four degrees of freedom."""
+    bound = sds / np.sqrt(1 / 5 + 1 / seeds)
+    expected = stats.t.cdf(bound, 4) - stats.t.cdf(-bound, 4)
+    assert published.expected_share(sds, seeds) == pytest.approx(expected, rel=1e-12)

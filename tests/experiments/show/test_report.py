@@ -1,7 +1,10 @@
-"""The report: all its files, words that follow the numbers, and a page that is safe to print on."""
+"""The report: its items, sentences that follow the numbers, and a page that is safe to print on."""
 
 import json
 import re
+from dataclasses import replace
+from html import escape
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,36 +12,24 @@ from experiments import report
 from experiments.engine import devices, training
 from experiments.engine.command import Command
 from experiments.shell.errors import UsageError
-from experiments.show import (
-    model_findings,
-    noise_findings,
-    page,
-    page_parts,
-    paper_tables,
-    records as gather,
-    tables as forms,
-    tail_findings,
-    theory,
-)
-from experiments.show.figures.comparisons import RANKED
-from experiments.show.item_files import Table
-from experiments.show.outline import SECTIONS
-from experiments.show.paper_figures import FIGURES, Figure
-from experiments.show.paper_tables import TABLES
-from experiments.show.statements import FINDINGS
-from experiments.show.style import FORMS
-from experiments.show.tables import Grid
+from experiments.show import items, page, theory
+from experiments.show.contrasts import CANDIDATES, CLEAN, DIGITS, NOISY, PAIRS
+from experiments.show.records import weigh
+from experiments.show.tables import Grid, escape as to_tex, to_latex
 from proofs_numeric import theory_figures
 from tests.experiments.conftest import REPORTED, TWO, shrink_report, two_devices
+from tests.experiments.show.planted import planted_runs
 
-PAPER_TABLES = {"datasets", "candidate-accuracy", "digits-noise", "longtail", "calibration"}
-PAPER_FIGURES = {
-    *("noise-accuracy", "reliability", "longtail", "natural-corruption", "attacks", "ablations"),
-    *("hpg-curvature", "apms-displacement", "lr-sensitivity", "supp-theory-binary"),
-    *("supp-theory-spectrum-regret", "supp-metric-heatmaps", "supp-clean-ranks"),
-    *("supp-noise-nll-confidence", "supp-noise-confusions", "supp-longtail-details"),
-    *("supp-calibration-gradients", "supp-optimization"),
+PAPER = {
+    *("tab:datasets", "tab:candidate-accuracy", "tab:digits-noise", "tab:longtail"),
+    *("tab:calibration", "fig:noise-accuracy", "fig:reliability", "fig:longtail"),
+    *("fig:natural-corruption", "fig:attacks", "fig:ablations", "fig:lr-sensitivity"),
+    *("fig:supp-metric-heatmaps", "fig:supp-clean-ranks", "fig:supp-noise-nll-confidence"),
+    *("fig:supp-noise-confusions", "fig:supp-longtail-details"),
+    *("fig:supp-calibration-gradients", "fig:supp-optimization"),
+    *(f"fig:{label}" for label in theory.CHECKED),
 }
+FORMS = ("png", "pdf", "svg", "tex", "csv", "md")
 BOUND = {"group": "loss_range", "claim": "ℓ ≤ M", "paper_label": "Prop. (capm)", "holds": True}
 PROOFS = {
     "checks": [BOUND, BOUND, BOUND | {"claim": "ℓ ≥ 0"}],
@@ -58,27 +49,34 @@ def results(reported):
         patch.setattr(devices, "prepare_devices", two_devices)
         patch.setattr(training, "train", train)
         shrink_report(patch)
-        studies = gather.make_studies(TWO, REPORTED)
+        studies = report.make_studies(TWO, REPORTED)
         command = Command(TWO, reported / "report")
-        gather.train(studies, reported, command)
+        command.train_in(studies.folders(reported))
         assert command.trained == 0
-        return gather.read(studies, reported)
+        return report.read(studies, reported / "report", theory=False)
 
 
-def test_every_label_of_the_paper_has_a_place():
-    assert {label for label, recipe in TABLES.items() if recipe.in_paper} == PAPER_TABLES
-    drawn = {label for label, recipe in FIGURES.items() if recipe.in_paper}
-    assert drawn | set(theory.FIGURES) == PAPER_FIGURES
-    assert set(theory.FIGURES) == set(theory_figures.FIGURES)
+@pytest.fixture(scope="module")
+def written(results, tmp_path_factory):
+    """The folder of every item in every form, and the page that links to them."""
+    out = tmp_path_factory.mktemp("written")
+    command = SimpleNamespace(out=out, formats=FORMS)
+    sections = page.make_sections("report", items.of_results(results), command)
+    (out / "index.html").write_text(page.to_html(page.Page("t", "l", [], sections, {}, [])))
+    return out
 
 
-def test_every_table_and_figure_has_its_question_and_its_finding():
-    ours = {f"tab:{label}" for label in TABLES} | {f"fig:{label}" for label in FIGURES}
-    proved = {f"tab:{theory.CLAIMS}", *(f"fig:{label}" for label in theory.FIGURES)}
-    placed = [name for section in SECTIONS for name in section.items]
-    assert sorted(placed) == sorted(ours | proved)
-    assert set(FINDINGS) == ours
-    assert SECTIONS[0].items == ("tab:decisions",) and SECTIONS[1].items == ("tab:claims",)
+def test_every_item_has_its_question_its_maker_and_its_place_in_the_paper(results):
+    known = page.outline()
+    placed = [name for section in known["report"] for name in section["items"]]
+    assert len(placed) == len(set(placed)) and set(placed) <= set(items.of_results(results))
+    assert {name for name in placed if known["items"][name].get("in_paper")} == PAPER
+    assert set(theory.CHECKED) == set(theory_figures.FIGURES)
+    assert known["report"][0]["items"] == ["fig:situations", "tab:decisions"]
+    answered = {name for section in known["answer"] for name in section["items"]}
+    assert answered | set(placed) == set(known["items"])
+    assert answered == set(items.of_evidence(results.evidence))
+    assert all(known["items"][name].get("caption") for name in placed if name.startswith("fig:"))
 
 
 def test_losses_of_the_long_tail_alone_are_refused(tmp_path):
@@ -87,108 +85,12 @@ def test_losses_of_the_long_tail_alone_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_every_table_and_figure_is_written(reported):
-    names = {path.name for path in (reported / "report").iterdir()}
-    assert {f"{label}.{kind}" for label in TABLES for kind in ("md", "tex", "json")} <= names
-    drawn = [
-        label for label in FIGURES if label != "critical-difference"
-    ]  # of three losses or more
-    assert {f"{label}.{form}" for label in drawn for form in FORMS} <= names
-    assert {f"fig-{label}.tex" for label in drawn} <= names
-    assert {"longtail.csv", "robustness-4.csv", "runs.csv", "runs.json", "index.html"} <= names
-
-
-def test_a_second_report_trains_nothing(results, reported):
-    assert results.seeds == 2
-    assert set(results.runs["dataset"]) == {"digits", "long-tail"}
-
-
-def test_every_finding_is_a_sentence(results):
-    for name, finding in FINDINGS.items():
-        text = finding(results)
-        assert text is None or text.endswith("."), name
-        assert text is None or "nan" not in text.split(), name
-
-
-def test_the_findings_are_computed(results):
-    frame = results.longtail["early stopping"]
-    mean = frame[frame["loss"] == "ce"]["balanced_accuracy"].mean()
-    assert f"scores {mean:.3f}" in tail_findings.stopping(results)
-    noisiest = results.noise["digits"].query("regime == 'symmetric-40'")
-    least = noisiest.groupby("label")["smooth_ece"].mean().idxmin()
-    assert f"{least} by Smooth ECE" in model_findings.calibration_errors(results)
-    assert "calibration, not independent evidence" in model_findings.agreement(results)
-    assert "cannot be below 0.5, so all of this is descriptive" in model_findings.significance(
-        results
-    )
-
-
-def test_the_words_change_with_the_numbers(results):
-    """Where cross-entropy gains much without stopping, it is called an effect of stopping."""
-    names = list(results.longtail)
-    free = results.longtail[names[1]]
-    for gain, words in ((0.0, "does not depend on"), (0.5, "is an effect of")):
-        stopped = results.longtail[names[0]]["balanced_accuracy"].astype(float)
-        changed = free.assign(balanced_accuracy=stopped + gain)
-        found = results._replace(longtail={**results.longtail, names[1]: changed})
-        assert words in tail_findings.stopping(found)
-
-
-def test_the_same_checkpoint_shown_twice_is_said(results):
-    names = list(results.longtail)
-    kept = results.longtail[names[0]]
-    twice = results._replace(longtail={names[0]: kept, names[1]: kept})
-    assert "HPG show the same model twice in 2 of 2 runs" in tail_findings.stopping(twice)
-    other = kept.assign(best_epoch=kept["best_epoch"] + 1)
-    apart = results._replace(longtail={names[0]: kept, names[1]: other})
-    assert "twice in 0 of 2 runs" in tail_findings.stopping(apart)
-
-
-def test_a_handful_of_images_does_not_tell_losses_apart(results):
-    """Ten of many hundred against three is chance; hundreds more are not."""
-    runs = results.robustness
-    images = results.noisiest.labels.size
-    for most, words in ((10, "indistinguishable"), (400, "HPG keeps most")):
-        left = runs["loss"].map({"ce": 3 / images, "hpg": most / images}).astype(float)
-        changed = results._replace(robustness=runs.assign(**{"apgd_0.1": left}))
-        assert words in model_findings.attacks(changed)
-
-
-def test_the_noise_finding_names_every_noisy_cell(results):
-    text = noise_findings.winners(results)
-    assert text.startswith("Of 3 cells with label noise")
-    assert all(name in text for name in ("symmetric-20", "symmetric-40", "pair-flip-40"))
-
-
-def test_ranks_leave_out_the_long_tail(results):
-    text = noise_findings.ranks(results)
-    assert "Over 16 cells × metrics without the long tail" in text  # four cells of digits
-
-
-def test_that_no_loss_is_better_everywhere_is_said_only_if_so(results):
-    def said(gain):
-        frames = [
-            {
-                name: frame.assign(**{m: 1 + gain * (frame["loss"] != "ce") for m in RANKED})
-                for name, frame in part.items()
-            }
-            for part in (results.noise, results.longtail)
-        ]
-        return results._replace(noise=frames[0], longtail=frames[1])
-
-    assert "No loss is better" not in noise_findings.heatmap(said(0.1))
-    assert noise_findings.heatmap(said(0.0)).startswith("No loss is better than cross-entropy e")
-    assert noise_findings.ranks(said(0.0)).endswith("all losses have the same mean rank.")
-
-
-def test_amplified_pixels_are_named(results):
-    assert "of 64 have an sd below 0.05 and carry 99.8%" in model_findings.corruption(results)
-
-
-def test_a_finding_without_its_losses_is_left_out(results):
-    frame = results.noise["digits"]
-    without = results._replace(noise={"digits": frame[frame["loss"] != "ce"]})
-    assert noise_findings.noisiest_table(without) is None
+def test_the_page_is_all_that_is_written_unless_more_is_asked_for(reported, written):
+    assert {path.name for path in (reported / "report").iterdir()} == {"index.html"}
+    names = {path.name for path in written.iterdir()}
+    assert {"longtail.tex", "longtail.csv", "longtail.md", "robustness.csv"} <= names
+    assert {f"noise-accuracy.{form}" for form in ("png", "pdf", "svg", "tex")} <= names
+    assert all(path.read_text().isascii() for path in written.glob("*.tex")), "signs TeX knows"
 
 
 def test_the_page_answers_question_by_question(reported):
@@ -196,131 +98,139 @@ def test_the_page_answers_question_by_question(reported):
     # neither was the theory asked for, nor are the losses of any claim among the three, nor has
     # anyone run the study of links
     absent = ("theory", "claims", "links")
-    questions = [section.question for section in SECTIONS if section.name not in absent]
-    places = [text.index(f"<h2>{page.escape(question)}</h2>") for question in questions]
-    assert places == sorted(places) and places[0] < text.index("What was found, in short")
-    shown = {label: recipe for label, recipe in TABLES.items() if label not in absent}
-    for label, recipe in shown.items():
-        assert f'<article id="tab:{label}"><h3>{page.escape(recipe.heading)} ' in text
-    assert "<code>python -m experiments.noise --dataset digits</code>" in text
-    assert "<small>fig:noise-accuracy in the paper</small>" in text
-    assert "@unpublished" in text and "Hardware" in text
-    assert text.count("<svg ") == text.count('role="img"') == len(FIGURES) - 1
+    known = page.outline()
+    shown = [section for section in known["report"] if section["name"] not in absent]
+    places = [text.index(f"<h2>{escape(one['question'])}</h2>") for one in shown]
+    assert places == sorted(places)
+    assert text.index('id="short"') < text.index('id="fig:situations"') < text.index("<nav")
+    # ranks are of three losses or more
+    names = {name for one in shown for name in one["items"]} - {"fig:critical-difference"}
+    assert all(f'<article id="{name}">' in text for name in names)
+    assert "fig:noise-accuracy in the paper" in text
+    assert "@unpublished" in text and "Hardware" in text and "runs trained, " in text
+    assert text.count("<svg ") == text.count('role="img"') == sum(x[:3] == "fig" for x in names)
 
 
-def test_the_page_needs_no_network_and_its_files_are_there(reported):
-    text = (reported / "report" / "index.html").read_text()
+def test_the_page_needs_no_network_and_its_files_are_there(written):
+    text = (written / "index.html").read_text()
     links = set(re.findall(r'href="(?!#|data:)([^"]*)"', text))
-    assert links and all((reported / "report" / link).is_file() for link in links)
+    assert len(links) > 99 and all((written / link).is_file() for link in links)
     assert not re.search(r'src="|srcset=', text)
     urls = re.findall(r"url\((.)", text)
     assert set(urls) <= {"#"} and "@import" not in text and "fetch(" not in text
     assert "default-src 'none'" in text and "prefers-color-scheme: dark" in text
 
 
-def test_published_values_stand_beside_ours(results):
-    (grid,) = paper_tables.digits_noise(results)
-    assert grid.header[:3] == ["Loss", "Accuracy ↑", "paper"]
-    row = next(row for row in grid.rows if row[0] == "CE")
-    assert row[2] == "0.915 ± 0.021" and row[4] == "0.762 ± 0.035"
-
-
 def test_everything_printed_is_escaped(tmp_path):
     (tmp_path / "a.svg").write_text('<?xml version="1.0"?>\n<svg width="9pt"><g id="x"/></svg>')
     grid = Grid(EVIL, [EVIL, EVIL], [[EVIL, EVIL]] * 9, {(0, 1)}, [EVIL])
-    table = Table(EVIL, EVIL, [grid, grid], EVIL, in_paper=True)
-    figure = Figure(EVIL, EVIL, tmp_path / "a.svg", EVIL, EVIL)
-    contents = page.Contents(
-        EVIL, [EVIL], {"longtail": table}, {"longtail": figure}, {EVIL: EVIL}, EVIL
+    item = page.Item(EVIL, EVIL, EVIL, EVIL, True, [grid, grid], tmp_path / "a.svg", [EVIL])
+    made = page.Page(
+        EVIL, EVIL, [EVIL], [page.Section(EVIL, EVIL, [item])] * 2, {EVIL: EVIL}, [EVIL]
     )
-    text = page.html(contents)
+    text = page.to_html(made._replace(bibtex=EVIL))
     assert EVIL not in text and text.count("<script>") == 1
-    parts = page_parts.table_item(EVIL, table) + page_parts.figure_item(EVIL, figure)
-    assert EVIL not in parts
 
 
-def test_the_comparison_as_json(results):
-    rows = json.loads(paper_tables.as_json(results))
+def test_the_comparison_as_json(reported, monkeypatch, capsys):
+    shrink_report(monkeypatch)
+    settings = {"losses": REPORTED, "out": reported / "report", "theory": False}
+    report.main(**settings, common=replace(TWO, json=True))
+    rows = json.loads(capsys.readouterr().out)
     assert {row["table"] for row in rows} >= {"candidate-accuracy", "longtail"}
     assert all(row["seeds"] == 2 and row["z"] is None for row in rows)
 
 
+COMPARED = ("ce", "brier", "gce", *CANDIDATES)
+GAINS = {(place, "gce", "accuracy"): 0.02 for place in NOISY if place.kind == "symmetric"}
+PLACES = (*CLEAN, *NOISY)
+
+
+def said(shifts=None, losses=COMPARED, places=PLACES, seeds=30):
+    runs = planted_runs(shifts, losses=losses, places=places, seeds=seeds)
+    found = items.statements(weigh(runs))
+    assert len(found) <= 3
+    return found
+
+
+def test_a_loss_is_said_to_be_better_only_where_it_is():
+    first, *_ = said(GAINS)
+    assert first.startswith("Shown to be better than CE") and "structured" not in first
+    interval = r"\+0\.0\d\d \[\+0\.0\d\d, \+0\.0\d\d\]"
+    assert re.search(rf"GCE for symmetric label noise \({interval} accuracy\)", first)
+    lost = {key: -value for key, value in GAINS.items()}
+    nothing = "In no situation with enough seeds to tell is a loss shown to be better than CE."
+    assert said(lost)[0] == nothing
+    assert said(GAINS, seeds=6)[0].startswith("With 3 seeds to estimate from, no comparison of so")
+
+
+def test_a_candidate_is_said_to_beat_its_control_only_where_it_does():
+    lower = said({(place, loss, "accuracy"): -0.03 for place in PLACES for loss in CANDIDATES})
+    assert lower[1].startswith("None of CAPM, HPG and APMS is shown to reach a higher accuracy tha")
+    assert "in any of 10 cells: the largest difference is -0.0" in lower[1]
+    higher = said({(PAIRS, "hpg", "accuracy"): 0.03})[1]
+    assert higher.startswith("Shown to reach a higher accuracy than Brier, the control without")
+    assert "in some cell: HPG, at most by +0.03" in higher
+    assert "[+0.0" in higher and higher.endswith("(HPG on digits, pair-flip-40).")
+    assert not any("than Brier" in text for text in said(seeds=6)), "too few seeds for verdicts"
+    assert not any("than Brier" in text for text in said(losses=("ce", "hpg", "gce")))
+
+
+def test_a_claim_is_said_to_be_contradicted_only_if_it_is():
+    robust = ("mae", "sce", "gce", "apl")
+    only = {"losses": (*COMPARED, *robust), "places": (DIGITS,)}
+    (text,) = (x for x in said({(DIGITS, "mae", "accuracy"): -0.05}, **only) if "Contrad" in x)
+    assert "“With 40% symmetric noise on digits MAE is more accurate than CE" in text
+    interval = r"-0\.0\d\d \[-0\.0\d\d, -0\.0\d\d\]"
+    assert re.search(rf"\(MAE − \w+, digits, symmetric-40: {interval}\)", text)
+    forward = {(DIGITS, loss, metric): shift for loss in robust for metric, shift in BETTER.items()}
+    assert not any("Contradicted" in one for one in said(forward, **only))
+
+
+BETTER = {"accuracy": 0.05, "nll": -0.3, "brier": -0.2}
+
+
 def test_latex_is_escaped_and_marked():
     grid = Grid("a_b: 40%", ["Loss", "NLL ↓"], [["A&B", "0.1 ± 0.2"]], {(0, 1)}, ["β₀ ≤ 1"])
-    text = forms.to_latex(grid, "some-label")
+    text = to_latex(grid, "some-label")
     assert r"\label{tab:some-label}" in text and r"A\_b: 40\%. $\beta$$_0$ $\leq$ 1." in text
-    assert r"A\&B & \textbf{0.1 $\pm$ 0.2}\\" in text
-
-
-def test_latex_takes_no_text_of_a_user_for_its_own():
-    assert forms.escape("[2em] *") == "{[}2em{]} {*}"
-    assert forms.escape("\\input{x}\n\n<b>") == r"\textbackslash{}input\{x\}  $<$b$>$"
-
-
-def test_latex_knows_every_sign_that_the_tables_use(reported):
-    for path in (reported / "report").glob("*.tex"):
-        assert path.read_text().isascii(), path.name
+    assert r"A\&B & \textbf{0.1 $\pm$ 0.2} \\" in text
+    assert to_tex("[2em] *") == "{[}2em{]} {*}"
+    assert to_tex("\\input{x}\n\n<b>") == r"\textbackslash{}input\{x\}  $<$b$>$"
 
 
 def test_a_theory_that_is_there_is_not_made_again(tmp_path):
-    for label in theory.FIGURES:
-        for form in FORMS:
-            (tmp_path / f"{label}.{form}").write_text("<svg/>")
+    for label in theory.CHECKED:
+        theory.picture(label, tmp_path).write_text("<svg/>")
     (tmp_path / "proofs.json").write_text(json.dumps(PROOFS))
-    with theory.proving(tmp_path) as proving:
-        assert proving.process is None
-        figures, tables = proving.finish()
-    assert set(figures) == set(theory.FIGURES)
-    assert tables[theory.CLAIMS].finding == (
-        "3 checks of 2 claims: all hold; 1 with a sharper bound, by a factor of up to 4.0."
-    )
-    assert tables[theory.CLAIMS].grids[0].rows[0][:4] == ["ℓ ≤ M", "holds", "×4.00", "2"]
+    with theory.proving(tmp_path) as process:
+        assert process is None
+    grid = theory.claims_grid(theory.read_proofs(tmp_path))
+    assert grid.rows[0][:4] == ["ℓ ≤ M", "holds", "×4.00", "2"]
+    failed = PROOFS["checks"] + [BOUND | {"holds": False}]
+    assert theory.claims_grid(PROOFS | {"checks": failed}).rows[0][1] == "FAILS"
     (tmp_path / "proofs.json").unlink()
-    with theory.proving(tmp_path) as proving:
-        assert proving.process is not None
-
-
-def test_a_claim_that_fails_is_named(tmp_path):
-    failed = PROOFS["checks"][1] | {"holds": False}
-    table = theory.claims_table(PROOFS | {"checks": [*PROOFS["checks"], failed]}, tmp_path)
-    assert "these fail: ℓ ≤ M;" in table.finding
+    with pytest.raises(KeyboardInterrupt), theory.proving(tmp_path) as process:
+        assert process.poll() is None
+        raise KeyboardInterrupt
+    assert process.poll() is not None, "no process is left behind"
 
 
 def test_a_figure_of_the_theory_says_of_its_claims_what_the_checks_say():
-    drawn = theory.FIGURES["hpg-curvature"]
+    label = "hpg-curvature"
     checks = [
         {"group": "curvature", "claim": "M_T ≤ M", "holds": True},
         {"group": "curvature", "claim": "m ≤ m_T", "holds": False},
         {"group": "regret", "claim": "D ≤ M", "holds": False},
     ]
-    ratios = {drawn.compared: 0.5}
+    ratios = {theory.CHECKED[label][1]: 0.5}
 
-    def said(*places):
+    def found(*places):
         chosen = [checks[place] for place in places]
-        return theory.finding(drawn, {"checks": chosen, "median_sharp_to_paper": ratios})
+        return theory.finding(label, {"checks": chosen, "median_sharp_to_paper": ratios})
 
-    assert theory.finding(drawn, None) == drawn.caption
-    assert "Of 1 checks of the claims about it, all hold. The sharper bound is 0.50" in said(0, 2)
-    assert "Of 2 checks of the claims about it, these fail: m ≤ m_T." in said(0, 1)
-    assert "checks" not in said(2)
-
-
-def test_that_every_winner_falls_behind_is_said_only_if_so(results):
-    def said(gain):
-        noise = {
-            name: frame.assign(
-                accuracy=0.5 + gain * (frame["loss"] != "ce"),
-                nll=1.0 - 0.1 * (frame["loss"] != "ce"),
-            )
-            for name, frame in results.noise.items()
-        }
-        return noise_findings.winners(results._replace(noise=noise))
-
-    assert "falls behind cross-entropy" in said(-0.1)
-    assert "falls behind" not in said(0.1) and "falls behind" not in said(0.0)
-
-
-def test_no_process_is_left_behind(tmp_path):
-    with pytest.raises(KeyboardInterrupt), theory.proving(tmp_path) as proving:
-        raise KeyboardInterrupt
-    assert proving.process.poll() is not None
+    assert found(0, 2).startswith(
+        "All 1 checks of the claims about it hold. The sharper bound is 0.5"
+    )
+    assert found(0, 1).startswith("Of the claims about it these fail: m ≤ m_T.")
+    assert "checks" not in found(2) and "fail" not in found(2)

@@ -7,6 +7,8 @@ import matplotlib
 
 from experiments.show import style as figure_style
 
+FORMS = ("png", "pdf", "svg")
+
 
 def test_a_figure_has_a_grid_of_axes_in_the_house_style():
     before = {name: matplotlib.rcParams[name] for name in figure_style.STYLE}
@@ -22,10 +24,8 @@ def test_every_file_is_cropped_to_what_is_drawn(tmp_path):
     with figure_style.figure(1, 1, (3, 2)) as (drawing, axes):
         axes[0][0].plot([0, 1], label="a line")
         axes[0][0].legend(loc="center left", bbox_to_anchor=(1.5, 0.5))  # outside the figure
-        paths = figure_style.save(drawing, tmp_path / "new" / "example.one")
-    assert [path.name for path in paths] == [
-        f"example.one.{form}" for form in ("png", "pdf", "svg")
-    ]
+        paths = figure_style.save(drawing, tmp_path / "new" / "example.one", FORMS)
+    assert [path.name for path in paths] == [f"example.one.{form}" for form in FORMS]
     assert paths[1].read_bytes().startswith(b"%PDF") and "<svg" in paths[2].read_text("utf-8")
     width = int.from_bytes(paths[0].read_bytes()[16:20], "big")  # of a PNG's header
     assert width > 3 * figure_style.STYLE["savefig.dpi"]
@@ -42,7 +42,7 @@ def saved(folder):
         axes[0][0].plot([0, 1], label="a line")
         axes[0][0].set_title("title")
         axes[0][0].legend()
-        return [path.read_bytes() for path in figure_style.save(drawing, folder / "example")]
+        return [path.read_bytes() for path in figure_style.save(drawing, folder / "example", FORMS)]
 
 
 def test_the_settings_of_a_user_change_no_figure(tmp_path):

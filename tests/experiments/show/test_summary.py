@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from experiments.show.contrasts import significance
 from experiments.show.summary import (
     convergence_notes,
     performance,
-    selection_table,
-    significance,
+    selection_grid,
     summarise,
 )
 from experiments.show.tables import Grid, to_markdown
@@ -49,17 +49,17 @@ def test_mean_sample_sd_and_best(runs):
 
 
 def test_significance_against_ce(runs):
-    grid = significance(to_frame(runs), "digits, clean", "clean")
+    grid = significance(to_frame(runs), "digits, clean")
     rows = {row[0]: row[1:5] for row in grid.rows}
     assert rows["HPG"] == ["+0.030", ".0625", ".1250", ".0625"]
     assert rows["MAE"] == ["-0.008", ".1250", ".1250", ".1250"], "one pair is equal"
     assert any("so the comparison is descriptive" in note for note in grid.footnotes)
-    assert significance(to_frame(runs[5:]), "digits, clean", "clean") is None
+    assert significance(to_frame(runs[5:]), "digits, clean") is None
 
 
 def test_enough_pairs_are_not_called_descriptive():
     runs = [record(loss, s, 0.9 + s / 1000) for loss in ("ce", "hpg") for s in range(6)]
-    grid = significance(to_frame(runs), "digits, clean", "clean")
+    grid = significance(to_frame(runs), "digits, clean")
     assert not any("descriptive" in note for note in grid.footnotes)
 
 
@@ -72,7 +72,7 @@ def test_divergence_is_a_footnote_and_never_a_number(runs):
     assert grid.rows[2][1] == "diverged" and (2, 1) not in grid.best
     notes = " ".join(grid.footnotes)
     assert "HPG, seed 1" in notes and "CE, seed 2: validation NLL not finite from epoch 7" in notes
-    compared = significance(frame, "digits, clean", "clean")
+    compared = significance(frame, "digits, clean")
     assert [row[2] for row in compared.rows if row[0] == "HPG"] == ["–"]
 
 
@@ -95,7 +95,7 @@ def test_several_versions_are_a_footnote(runs):
     frame.at[3, "versions"] = {"jax": "0.10", "numpy": "2"}
     note = "made by several versions: jax 0.9 (14 runs) and 0.10 (1 run)"
     assert note in performance(frame, "", "clean").footnotes
-    assert note in significance(frame, "", "clean").footnotes
+    assert note in significance(frame, "").footnotes
 
 
 def converging(seed, best, stopped, curve=None, **changes):
@@ -160,5 +160,5 @@ def test_more_epochs_are_meant_as_the_option_has_them():
 def test_rates_at_an_end_of_the_grid_are_counted(rows, note):
     labels = ["CE", "HPG"][: len(rows)]
     counts = pd.DataFrame(rows, index=labels, columns=[3e-4, 1e-3, 3e-3])
-    said = [text for text in selection_table(counts, "digits").footnotes if "end of" in text]
+    said = [text for text in selection_grid(counts, "digits").footnotes if "end of" in text]
     assert len(said) == (note is not None) and all(text.startswith(note) for text in said)

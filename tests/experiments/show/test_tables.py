@@ -2,11 +2,14 @@
 
 import io
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from experiments.shell import command_line
-from experiments.show.tables import Grid, OnTerminal, publish, to_markdown
+from experiments.show.contrasts import p_text
+from experiments.show.page import publish
+from experiments.show.tables import Grid, OnTerminal, mean_sd, to_csv, to_markdown
 
 HEADER = ["Loss", "Accuracy ↑", "NLL ↓", "Brier ↓", "ECE ↓"]
 ROWS = [
@@ -43,16 +46,23 @@ def test_a_wide_terminal_shows_a_table_and_a_narrow_one_blocks():
     assert "\nmy[/bold]loss\n  Accuracy ↑ 0.921 ± 0.016*\n" in narrow
 
 
-def test_a_page_is_written_in_utf8_before_anything_is_printed(tmp_path, monkeypatch):
-    page = tmp_path / "tables.md"
+class Broken:
+    """A command whose output has gone."""
 
-    class Broken:
-        def print(self, *_):
-            assert page.read_bytes() == to_markdown(GRID).encode()
-            raise BrokenPipeError
+    json, formats = False, ("csv",)
 
+    def __init__(self, out):
+        self.out, self.console = out, self
+
+    def print(self, *_):
+        assert (self.out / "tables-some.md").read_bytes() == to_markdown(GRID).encode()
+        assert (self.out / "tables-some.csv").read_text() == to_csv([GRID])
+        raise BrokenPipeError
+
+
+def test_tables_are_written_in_utf8_before_anything_is_printed(tmp_path):
     with pytest.raises(BrokenPipeError):
-        publish([GRID, None], None, page, Broken(), json=False)
+        publish(Broken(tmp_path), "some", [GRID, None], None)
 
 
 def test_a_redirected_table_is_as_wide_as_it_is(monkeypatch, capsys):
@@ -60,3 +70,16 @@ def test_a_redirected_table_is_as_wide_as_it_is(monkeypatch, capsys):
     command_line.make_console().print(OnTerminal(GRID))
     out = capsys.readouterr().out
     assert out.count("NLL ↓") == 1 and ROWS[0][-1] in out and "my[/bold]loss" in out
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [([0.9, 0.92], "0.910 ± 0.014"), ([0.92], "0.920"), ([0.9, np.nan], "diverged"), ([], "–")],
+)
+def test_mean_and_standard_deviation(values, text):
+    assert mean_sd(values) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(1.0, "1"), (0.0625, ".0625"), (0.001953125, ".0020")])
+def test_p_values(value, text):
+    assert p_text(value) == text

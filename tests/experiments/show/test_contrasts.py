@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from experiments.show.answer_page import means_table
-from experiments.show.contrasts import compare_losses, effects_table, rank_losses, ranks_table
+from experiments.show.contrasts import (
+    compare_losses,
+    effects_grid,
+    rank_losses,
+    ranks_grid,
+    select_effects,
+)
+from experiments.show.items import means_grids
 from experiments.show.metrics import Column, Place, Samples
 from tests.experiments.show.planted import planted_runs
 
@@ -53,12 +59,12 @@ def test_planted_differences_are_found_where_they_are(samples):
 
 def test_tables_say_what_was_found(samples):
     rows = compare_losses(samples)
-    grid = effects_table(rows, "ce", "accuracy")
+    grid = effects_grid(select_effects(rows, "ce", "accuracy"), "title", ["dataset", "regime"])
     assert grid.header == ["Loss", "a, clean", "b, symmetric-40", "c, long-tail-30"]
     texts = {row[0]: row[1:] for row in grid.rows}
     assert texts["GCE"][0].endswith(" −") and texts["HPG"][0].endswith(" =")
     assert "30 seeds" in grid.footnotes[0] and "±0.005" in grid.footnotes[0]
-    means = means_table(samples, "accuracy")
+    means = means_grids(samples)[0]
     assert [row[0] for row in means.rows] == ["CE", "Brier", "GCE", "HPG"]
     assert means.rows[2][1].startswith("0.8") and (2, 1) not in means.best
 
@@ -75,16 +81,16 @@ def test_ranks_leave_the_long_tail_out(samples):
     shifted = Samples(planted_runs({(None, "hpg", "ece"): -0.04}, losses=LOSSES))
     best = {one.metric.name: one for one in rank_losses(shifted)}["ece"]
     assert best.ranking.mean_ranks.tolist()[3] == 1 and best.ranking.cells == 10
-    grid = ranks_table([best])
+    grid = ranks_grid([best])
     assert grid.best == {(3, 1)} and grid.rows[3] == ["HPG", "1.0"]
 
 
 def test_ties_in_rank_are_all_marked(samples):
     one = rank_losses(samples)[0]
     tied = one.ranking._replace(mean_ranks=np.array([7 / 3, 3.0, 7 / 3 + 1e-15, 4.0]))
-    assert ranks_table([one._replace(ranking=tied)]).best == {(0, 1), (2, 1)}
+    assert ranks_grid([one._replace(ranking=tied)]).best == {(0, 1), (2, 1)}
 
 
 def test_two_losses_have_no_ranks(samples):
     assert rank_losses(Samples(samples.runs[samples.runs["loss"].isin(["ce", "hpg"])])) == []
-    assert ranks_table([]) is None
+    assert ranks_grid([]) is None

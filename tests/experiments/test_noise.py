@@ -59,11 +59,9 @@ def test_records_are_the_metrics_of_the_stored_logits(finished):
 def test_tables_and_figures_are_written(finished):
     names = {path.name for path in finished.iterdir()}
     assert {"tables-breast-cancer.md", "noise-accuracy-breast-cancer.png"} <= names
-    assert {f"reliability-breast-cancer-symmetric-40.{kind}" for kind in ("png", "pdf")} <= names
+    assert "reliability-breast-cancer-symmetric-40.png" in names
     page = (finished / "tables-breast-cancer.md").read_text()
-    assert (
-        "3 pairs at best 0.25, Holm-corrected over 2 0.5, so the comparison is descriptive" in page
-    )
+    assert "3 pairs at best 0.25, Holm-corrected 0.5, so the comparison is descriptive" in page
     assert page.count("| GCE |") == 4 and "**" in page
 
 

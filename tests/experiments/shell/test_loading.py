@@ -6,6 +6,7 @@ import pytest
 
 from experiments.shell import loading
 from experiments.shell.errors import UsageError
+from pgeom import generators
 
 FILES = {
     "own/math.py": "import neighbour\ndef F(p):\n    return neighbour.twice(p)\nnumber = 3\n",
@@ -56,15 +57,10 @@ def test_a_file_may_have_dots_in_its_name_and_define_dataclasses():
     assert load("own/with.dots.py:Point")(3).x == 3
 
 
-def test_a_module_of_the_working_folder_is_found(folder):
+def test_modules_of_the_working_folder_and_of_packages_are_found(folder):
     (folder / "own_module.py").write_text("def F(p):\n    return p + 1\n")
     assert load("own_module:F")(1) == 2
-
-
-def test_what_a_package_offers_as_a_module_is_found():
-    import pgeom
-
-    assert load("pgeom.generators:shannon") is pgeom.generators.shannon
+    assert load("pgeom.generators:shannon") is generators.shannon
 
 
 @pytest.mark.parametrize(
@@ -73,18 +69,14 @@ def test_what_a_package_offers_as_a_module_is_found():
         ("F", f"{FORMS}, got 'F'"),
         ("own/math.py:", FORMS),
         ("own/math.py:F,G", FORMS),
-        ("own/math.py:F;G", FORMS),
         ("own/math.py:F,own/math.py:G", FORMS),
         ("notes.txt:F", "cannot import 'notes.txt': ModuleNotFoundError"),
         ("./notes.txt:F", "must be module:function or path/to/file.py:function, got the path"),
         ("own/maths.py:F", "there is no file 'own/maths.py'"),
         ("pgeom.nothing:F", "cannot import 'pgeom.nothing': ModuleNotFoundError"),
-        ("pgeom.certify:F", "cannot import 'pgeom.certify': "),
-        ("own:F", "'own' has no 'F'"),
         ("raises.py:F", "cannot import 'raises.py': RuntimeError: no luck"),
         ("raises:F", "cannot import 'raises': RuntimeError: no luck"),
         ("quits.py:F", "cannot import 'quits.py': SystemExit: 0"),
-        ("quits:F", "cannot import 'quits': SystemExit: 0"),
         ("mistyped.py:F", "cannot import 'mistyped.py': SyntaxError"),
         ("own/math.py:f", "'own/math.py' has no 'f'; did you mean 'F'?"),
         ("own/math.py:zzz", "'own/math.py' has no 'zzz'"),

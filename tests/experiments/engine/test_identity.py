@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.engine import identity as identities
-from experiments.engine.identity import describe, identify
+from experiments.engine.identity import describe, digest, fingerprint, identify
 from experiments.engine.measures import Measure
 from experiments.engine.study import Cell, Study
 from experiments.shell.errors import UsageError
@@ -38,36 +38,26 @@ def with_training(**changes):
     return replace(BASE, training=replace(Training(), **changes))
 
 
-def edited_data():
-    features = CANCER.features.copy()
-    features[7, 3] = np.nextafter(features[7, 3], np.inf)
-    return sources.from_arrays("breast-cancer", features, CANCER.labels)
-
-
-def relabelled_data():
-    labels = CANCER.labels.copy()
-    labels[5] = 1 - labels[5]
-    return sources.from_arrays("breast-cancer", CANCER.features, labels)
+def with_data(name="breast-cancer", feature=0.0, label=0):
+    """The dataset with a feature a little larger, or another label."""
+    features, labels = CANCER.features.copy(), CANCER.labels.copy()
+    features[7, 3] = np.nextafter(features[7, 3], features[7, 3] + feature)
+    labels[5] = (labels[5] + label) % 2
+    return replace(BASE, dataset=sources.from_arrays(name, features, labels))
 
 
 OTHER = {
     "constant of a loss": with_loss(LOSSES["gce"].variant("gce", "GCE", q=0.6)),
-    "width": replace(BASE, model=MLP(30, 2, hidden=95)),
     "dropout": replace(BASE, model=MLP(30, 2, dropout=0.2)),
     "weight decay": with_training(optimiser=Optimiser(weight_decay=1e-3)),
-    "clipping": with_training(optimiser=Optimiser(clip=1.0)),
-    "moments": with_training(optimiser=Optimiser(b2=0.99)),
     "learning rate": with_training(learning_rate=3e-3),
     "batch size": with_training(batch_size=256),
-    "epochs": with_training(epochs=44),
     "early stopping": with_training(stopping=Rule(12, 9)),
     "annealing": with_loss(LOSSES["apms"].variant("gce", "GCE", beta0=0.1)),
     "what to stop on": with_training(stop_on="accuracy"),
-    "a feature": replace(BASE, dataset=edited_data()),
-    "a label": replace(BASE, dataset=relabelled_data()),
-    "name of the random streams": replace(
-        BASE, dataset=sources.from_arrays("other", CANCER.features, CANCER.labels)
-    ),
+    "a feature": with_data(feature=1.0),
+    "a label": with_data(label=1),
+    "name of the random streams": with_data(name="other"),
     "what is measured": replace(
         BASE,
         measure=Measure("mean", lambda predict, forecast, test, key: {"m": jnp.mean(test.mean)}),
@@ -105,9 +95,13 @@ def test_an_edit_in_the_mathematics_counts(monkeypatch):
     assert run(with_loss(LOSSES["hpg"])) != before
 
 
-def test_an_edit_of_the_model_counts(monkeypatch):
-    before = run(BASE)
+def test_edits_of_the_model_and_of_its_first_weights_count(monkeypatch):
+    before, initial = run(BASE), MLP.initial
     monkeypatch.setattr(jax.nn, "relu", jax.nn.gelu)
+    forget()
+    assert run(BASE) != before
+    monkeypatch.undo()
+    monkeypatch.setattr(MLP, "initial", lambda self, rng: 2 * initial(self, rng))
     forget()
     assert run(BASE) != before
 
@@ -137,7 +131,7 @@ def hidden(z):
     return jax.pure_callback(np.asarray, shape, z, vmap_method="sequential")
 
 
-def test_a_loss_that_computes_outside_of_jax_is_refused():
+def test_what_computes_outside_of_jax_is_refused_and_prints_are_not():
     @jax.custom_vjp
     def half_hidden(z):
         return jnp.sum(z, axis=-1)
@@ -149,8 +143,6 @@ def test_a_loss_that_computes_outside_of_jax_is_refused():
     with pytest.raises(UsageError, match="the loss own calls Python while it runs"):
         identify(with_loss(spec))
 
-
-def test_a_model_that_computes_outside_of_jax_is_refused_and_prints_are_not():
     class Outside(MLP):
         def logits(self, parameters, x, masks=None):
             return jax.lax.stop_gradient(hidden(x[:, :2]))
@@ -165,13 +157,6 @@ def test_a_model_that_computes_outside_of_jax_is_refused_and_prints_are_not():
     assert run(replace(BASE, model=Printing(30, 2)))
 
 
-def test_the_first_weights_count(monkeypatch):
-    before, initial = run(BASE), MLP.initial
-    monkeypatch.setattr(MLP, "initial", lambda self, rng: 2 * initial(self, rng))
-    forget()
-    assert run(BASE) != before
-
-
 def test_the_precision_counts():
     before = run(BASE)
     with jax.enable_x64(True):
@@ -181,15 +166,13 @@ def test_the_precision_counts():
     assert run(BASE) == before
 
 
-def test_names_comments_and_order_do_not_count():
+def test_names_and_order_do_not_count():
     def mine(logits, labels):
-        chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
-        return jax.nn.logsumexp(logits, axis=-1) - chosen
+        return jax.nn.logsumexp(logits, axis=-1) - labels
 
     def renamed(z, y):
         # the same under other names
-        top = jnp.take_along_axis(z, y[..., None], axis=-1)[..., 0]
-        return jax.nn.logsumexp(z, axis=-1) - top
+        return jax.nn.logsumexp(z, axis=-1) - y
 
     first = LossSpec("mine", "Mine", "Own", from_logits(mine))
     second = LossSpec("yours", "Yours", "Other", from_logits(renamed))
@@ -201,7 +184,7 @@ def test_names_comments_and_order_do_not_count():
     assert run(more) == run(BASE)
 
 
-def test_the_manifest_says_what_the_hashes_stand_for():
+def test_descriptions_say_what_the_hashes_stand_for():
     parts, identity = describe(BASE), identify(BASE)
     gce = {"name": "gce", "constants": {"q": 0.7}, "link": "softmax", "source": None}
     assert parts["loss"][identity.losses[0]] == gce
@@ -219,3 +202,63 @@ def forget():
 def forget_afterwards():
     yield
     forget()
+
+
+X = jax.ShapeDtypeStruct((3,), jnp.float32)
+TABLE = np.arange(3, dtype=np.float32)
+
+
+def original(x):
+    """What the others are variants of."""
+    weights = jnp.exp(x) * TABLE
+    return jax.nn.logsumexp(weights) + 0.5
+
+
+def renamed(value):
+    """The same, with another name for everything, and a comment."""
+    w = jnp.exp(value) * TABLE  # a table of weights
+    return jax.nn.logsumexp(w) + 0.5
+
+
+OTHERS = {
+    "constant": lambda x: jax.nn.logsumexp(jnp.exp(x) * TABLE) + 0.25,
+    "table": lambda x: jax.nn.logsumexp(jnp.exp(x) * (TABLE + 1)) + 0.5,
+    "operation": lambda x: jax.nn.logsumexp(jnp.expm1(x) * TABLE) + 0.5,
+    "argument order": lambda x: 0.5 - jax.nn.logsumexp(jnp.exp(x) * TABLE),
+    "inside a branch": lambda x: jax.lax.cond(x[0] > 0, original, lambda x: original(x) + 1, x),
+    "inside a loop": lambda x: jax.lax.fori_loop(0, 3, lambda _, c: c * 2.5, original(x)),
+    "precision": lambda x: original(x.astype(jnp.float16)),
+}
+
+
+def test_names_and_comments_do_not_count_for_a_fingerprint():
+    assert fingerprint(renamed, X) == fingerprint(original, X)
+    outer = [lambda x, f=f: jax.jit(f)(x) * 2 for f in (original, renamed)]
+    assert fingerprint(outer[0], X) == fingerprint(outer[1], X)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_computed_counts(name):
+    assert fingerprint(OTHERS[name], X) != fingerprint(original, X)
+
+
+def test_a_rule_for_derivatives_counts_where_a_gradient_is_taken():
+    def with_rule(factor):
+        @jax.custom_jvp
+        def f(x):
+            return jnp.sum(x)
+
+        f.defjvp(lambda p, t: (f(*p), factor * jnp.sum(t[0])))
+        return f
+
+    one, two = with_rule(1.0), with_rule(2.0)
+    assert fingerprint(jax.grad(one), X) != fingerprint(jax.grad(two), X)
+    assert fingerprint(jax.grad(one), X) == fingerprint(jax.grad(with_rule(1.0)), X)
+
+
+def test_digests_of_values():
+    assert digest({"a": 1, "b": 2.0}) == digest({"b": 2.0, "a": 1})
+    values = [1, 1.0, "1", True, None, (1,), [1, 2], {"1": 1}, np.float32(1), np.float64(1), b"1"]
+    values += [np.zeros(2), np.zeros((2, 1)), np.ones(2)]
+    assert len({digest(value) for value in values}) == len(values)
+    assert digest("ab", "c") != digest("a", "bc")

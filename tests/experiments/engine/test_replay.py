@@ -18,9 +18,7 @@ from experiments.engine.replaying import (
     rebuild_study,
 )
 from experiments.engine.store import Store, versions
-from experiments.engine.study import Cell
 from experiments.shell.errors import UsageError
-from pgeom.data import sources
 from pgeom.losses.likelihood import brier
 from pgeom.losses.spec import LossSpec, from_logits
 from tests.experiments.engine.test_store import rewrite
@@ -63,36 +61,34 @@ def small(**options):
     return make_study("test", Options(seeds=("7,",), **options), "breast-cancer", **ONE)
 
 
-def pets(regime):
+def pets():
     options = Options(target="pet", impute=True, noise_map=("cat:dog",), validation="noisy")
-    return make_study("test", options, "pets.csv", regimes=(regime,), losses=("gce",))
+    return make_study("test", options, "pets.csv", regimes=("asymmetric-40",), losses=("gce",))
 
 
-STUDIES = {
-    "noise": lambda: make_study("noise", Options(), "digits"),
-    "long tail": lambda: longtail.make_studies(Options(), ())[1],
-    "variants": lambda: ablation.make_studies(Options())[0],
-    "rate": lambda: lr_sensitivity.vary_rate(small())[2],
-    "perturbations": lambda: robustness.make_probed(Options(), ("hpg",)),
-    "seconds": lambda: runtime.make_timed(Options(), ("ce",)),
-    "epochs": lambda: small(epochs=3),
-    "file": lambda: pets("asymmetric-40"),
-    "generator": lambda: small(generators=("mine.py:cubic",)),
-    "unmatched": lambda: small(generators=("mine.py:cubic",), no_match=True),
-    "own loss": lambda: small(own_losses=("mine.py:squared",)),
-    "cnn": lambda: make_study("test", Options(model="cnn"), "digits", **ONE),
-    "what to stop on": lambda: small(stop_on="calibrated-nll"),
-    "own model": lambda: small(model="mine.py:Net"),
+STUDIES = {  # with the files that their records name
+    "noise": (lambda: make_study("noise", Options(), "digits"), []),
+    "long tail": (lambda: longtail.make_studies(Options(), ())[1], []),
+    "variants": (lambda: ablation.make_studies(Options())[0], []),
+    "rate": (lambda: lr_sensitivity.vary_rate(small())[2], []),
+    "perturbations": (lambda: robustness.make_probed(Options(), ("hpg",)), []),
+    "seconds": (lambda: runtime.make_timed(Options(), ("ce",)), []),
+    "what to stop on": (lambda: small(epochs=3, stop_on="calibrated-nll"), []),
+    "cnn": (lambda: make_study("test", Options(model="cnn"), "digits", **ONE), []),
+    "file": (pets, ["pets.csv"]),
+    "generator": (lambda: small(generators=("mine.py:cubic",)), ["mine.py:cubic"]),
+    "unmatched": (lambda: small(generators=("mine.py:cubic",), no_match=True), ["mine.py:cubic"]),
+    "own loss": (lambda: small(own_losses=("mine.py:squared",)), ["mine.py:squared"]),
+    "own model": (lambda: small(model="mine.py:Net"), ["mine.py:Net"]),
 }
 
 
 def recorded(study, place=-1):
-    """What a record of a study says of one of its runs, and the descriptions beside it."""
+    """What a record of a study says of one of its runs, and the descriptions of its parts."""
     identity, cell, loss = identify(study), study.cells[-1], study.losses[place]
-    made_from = {**identity.cell_parts(cell), "loss": identity.losses[place]}
     record = {
         "identity": identity.runs(cell)[place],
-        "made_from": made_from,
+        "made_from": {**identity.cell_parts(cell), "loss": identity.losses[place]},
         "regime": str(cell.regime),
         "seed": cell.seed,
         "loss": loss.name,
@@ -104,109 +100,74 @@ def recorded(study, place=-1):
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_every_run_of_every_study_is_found_again(name):
-    study = STUDIES[name]()
+def test_every_run_of_every_study_is_found_again(name, files):
+    make, named = STUDIES[name]
+    study = make()
     for place, loss in enumerate(study.losses):
         record, parts = recorded(study, place)
         again = rebuild_study(record, parts)
-        cell = Cell(again.regimes[0], again.seeds[0])
-        assert identify(again).runs(cell) == [record["identity"]]
+        assert identify(again).runs(again.cells[0]) == [record["identity"]]
         assert [(one.name, one.label) for one in again.losses] == [(loss.name, loss.label)]
-
-
-NAMED = {
-    "file": ["pets.csv"],
-    "generator": ["mine.py:cubic"],
-    "unmatched": ["mine.py:cubic"],
-    "own loss": ["mine.py:squared"],
-    "own model": ["mine.py:Net"],
-}
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_files_that_a_record_names_are_known_before_they_are_read(name, files):
-    _, parts = recorded(STUDIES[name]())
     (files / "mine.py").write_text("raise AssertionError('it was run')")
     user_files.load_once.cache_clear()
-    assert name_files(parts) == NAMED.get(name, [])
-
-
-def edit(word, other):
-    def change(folder):
-        path = folder / "mine.py"
-        path.write_text(path.read_text().replace(word, other))
-
-    return change
-
-
-def edit_pets(folder):
-    path = folder / "pets.csv"
-    path.write_text(path.read_text().replace("1,2", "1,3", 1))
+    assert name_files(parts) == named
 
 
 CHANGES = {
-    "generator": ("generator", edit("p**3", "p**4"), "the loss of run .* is not the recorded one"),
-    "loss": ("own loss", edit("** 2", "** 4"), "the loss of run .* is not the recorded one"),
-    "model": ("own model", edit("(x)", "(x + 1)"), "the model of run .* is not the recorded one"),
-    "renamed": ("generator", edit("cubic", "cube"), "'mine.py' has no 'cubic'; did you mean"),
-    "data": ("file", edit_pets, "the dataset of run .* is not the recorded one"),
-    "no data": ("file", lambda f: (f / "pets.csv").unlink(), "there is no file 'pets.csv'"),
-    "no file": ("own loss", lambda f: (f / "mine.py").unlink(), "there is no file 'mine.py'"),
+    "generator": ("p**3", "p**4", "the loss of run .* is not the recorded one"),
+    "own loss": ("** 2", "** 4", "the loss of run .* is not the recorded one"),
+    "own model": ("(x)", "(x + 1)", "the model of run .* is not the recorded one"),
+    "unmatched": ("cubic", "cube", "'mine.py' has no 'cubic'; did you mean"),
+    "file": ("1,2", "1,3", "the dataset of run .* is not the recorded one"),
 }
 
 
-@pytest.mark.parametrize("case", CHANGES)
-def test_what_has_changed_since_is_named_in_one_line(case, files):
-    name, change, message = CHANGES[case]
-    record, parts = recorded(STUDIES[name]())
-    change(files)
-    user_files.load_once.cache_clear()
-    with pytest.raises(UsageError, match=message) as error:
-        rebuild_study(record, parts)
-    assert "\n" not in str(error.value)
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_has_changed_since_is_named_in_one_line(name, files):
+    word, other, message = CHANGES[name]
+    record, parts = recorded(STUDIES[name][0]())
+    path = files / name_files(parts)[0].partition(":")[0]
+    for change, said in (
+        (lambda: path.write_text(path.read_text().replace(word, other, 1)), message),
+        (path.unlink, f"there is no file '{path.name}'"),
+    ):
+        change()
+        user_files.load_once.cache_clear()
+        with pytest.raises(UsageError, match=said) as error:
+            rebuild_study(record, parts)
+        assert "\n" not in str(error.value)
 
 
-def test_other_versions_are_named_beside_it():
+def test_other_versions_and_precision_are_named():
     record, parts = recorded(small())
     record["made_from"]["loss"] = "0" * 16
     record["versions"] = {**versions(), "jax": "0.8.1"}
     with pytest.raises(UsageError, match=r"the loss of run .*; jax was 0\.8\.1, is \d"):
         rebuild_study(record, parts)
-
-
-def test_another_precision_is_named_as_such():
-    record, parts = recorded(small())
-    record["made_from"] |= {"precision": "float64, default products"}
+    record["made_from"]["precision"] = "float64, default products"
     with pytest.raises(UsageError, match="the precision of run"):
         rebuild_study(record, parts)
 
 
-def own_dataset():
-    rng = np.random.default_rng(0)
-    data = sources.from_arrays("blobs", rng.normal(size=(60, 30)), np.arange(60) % 2)
-    return replace(small(), dataset=data, sources=None)
-
-
-def own_loss():
+def with_own_loss():
     spec = LossSpec("mine", "Mine", "Own", from_logits(lambda z, y, k: k * brier(z, y)), {"k": 2.0})
     return replace(small(), losses=(spec,))
 
 
-def own_measure():
+def with_own_measure():
     study = robustness.make_probed(Options(), ("ce",))
     return replace(study, measure=replace(study.measure, name="mine"))
 
 
-IN_PYTHON = {
-    "dataset": (own_dataset, "the dataset of this run was made in Python"),
-    "measure": (own_measure, "the measure 'mine' was made in Python"),
-    "loss": (own_loss, "the loss of run .* is not the recorded one"),
-}
-
-
-@pytest.mark.parametrize("part", IN_PYTHON)
-def test_what_no_command_line_named_is_named(part):
-    make, message = IN_PYTHON[part]
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: replace(small(), sources=None), "the dataset of this run was made in Python"),
+        (with_own_measure, "the measure 'mine' was made in Python"),
+        (with_own_loss, "the loss of run .* is not the recorded one"),
+    ],
+)
+def test_what_no_command_line_named_is_named(make, message):
     with pytest.raises(UsageError, match=message):
         rebuild_study(*recorded(make()))
 
@@ -226,11 +187,8 @@ def test_a_run_is_found_by_the_beginning_of_its_identity(tmp_path):
     identities = ["ab1", "ab2", "ab3", "ab4", "ab5", "c"]
     labels = {"labels": np.arange(2), **{name: np.ones((2, 2)) for name in identities}}
     store.add("cell", [{"identity": name} for name in identities], labels)
-    assert find_record(store, "ab3")["identity"] == "ab3"
-    assert find_record(store, "c")["identity"] == "c"
-    with pytest.raises(
-        UsageError, match=r"'ab' begins the identities of 5 runs: ab1, ab2, ab3, ab4 …$"
-    ):
+    assert [find_record(store, name)["identity"] for name in ("ab3", "c")] == ["ab3", "c"]
+    with pytest.raises(UsageError, match=r"'ab' begins .* of 5 runs: ab1, ab2, ab3, ab4 …$"):
         find_record(store, "ab")
     with pytest.raises(UsageError, match=r"no run in .* has an identity like 'x'"):
         find_record(store, "x")
@@ -277,7 +235,7 @@ def test_what_differs_is_named(folder, capsys):
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_other_versions_and_devices_alone_are_named_and_no_failure(folder, capsys):
+def test_other_devices_alone_are_named_and_no_failure(folder, capsys):
     identity, record = next(iter(Store(folder).records.items()))
     rewrite(folder, identity, device={**record["device"], "machine": "pdp11"})
     assert replay.main(identity, out=folder, json=True) == 0
@@ -285,9 +243,8 @@ def test_other_versions_and_devices_alone_are_named_and_no_failure(folder, capsy
     assert "device.machine: recorded 'pdp11', now" in printed.err
     found = json.loads(printed.out)
     assert (found["identity"], found["values"], found["logits"]) == (identity, [], 0.0)
-    assert [(one["field"], one["recorded"]) for one in found["accompanying"]] == [
-        ("device.machine", "pdp11")
-    ]
+    (other,) = found["accompanying"]
+    assert (other["field"], other["recorded"]) == ("device.machine", "pdp11")
 
 
 def test_no_file_that_a_record_names_is_read_or_run_untrusted(folder, tmp_path):

@@ -1,8 +1,6 @@
 """`experiments.noise`: what it writes, that it resumes, and what it says to bad input."""
 
 import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -17,14 +15,10 @@ from pgeom.evaluation import metrics
 from tests.experiments.conftest import LOSSES, ONE, THREE, TINY
 
 FIELDS = {
-    *("dataset", "regime", "loss", "seed", "accuracy", "balanced_accuracy", "nll", "brier", "ece"),
-    *("temperature", "temperature_at_bound", "calibrated_nll", "calibrated_ece"),
-    *("plain_temperature", "plain_calibrated_nll", "plain_calibrated_ece"),
-    *("classwise_ece", "smooth_ece", "debiased_ece", "best_epoch", "stopped_epoch"),
-    *(f"last_{name}" for name in ("accuracy", "balanced_accuracy", "nll", "brier", "ece")),
-    "last_calibrated_nll",
-    *("realised_noise_rate", "noise_transition", "diverged_epoch", "identity", "label"),
-    *("made_from", "versions", "device", "cell"),
+    *("dataset", "regime", "loss", "seed", "label", "identity", "made_from", "cell"),
+    *("accuracy", "balanced_accuracy", "nll", "brier", "ece", "classwise_ece", "smooth_ece"),
+    *("temperature", "calibrated_nll", "plain_calibrated_nll", "last_nll", "last_calibrated_nll"),
+    *("best_epoch", "stopped_epoch", "diverged_epoch", "noise_transition", "versions", "device"),
 }
 
 
@@ -127,22 +121,11 @@ def test_progress_names_the_study_and_is_for_terminals(terminal, tmp_path, capsy
     assert ("━" in printed) == terminal
 
 
-def test_another_number_of_epochs_is_another_run(tmp_path):
-    settings = {**TINY, "regimes": ("clean",), "losses": ("ce",), "out": tmp_path}
-    noise.main(**settings, common=ONE)
-    noise.main(**settings, common=replace(ONE, epochs=2))
-    assert len({record["identity"] for record in lines(tmp_path)}) == 2
-
-
 BAD = {
-    "dataset": (["--dataset", "digit"], "unknown dataset 'digit'; did you mean 'digits'?"),
     "regime": (["--regimes", "symetric-20"], "did you mean 'symmetric-20'?"),
     "loss": (["--losses", "ce", "hgp"], "unknown loss 'hgp'; did you mean 'hpg'?"),
     "seeds": (["--seeds", "0"], "seeds must be at least 1, got '0'"),
-    "epochs": (["--epochs", "0"], "--epochs must be at least 1, got 0"),
     "out": (["--out", __file__], "is a file"),
-    "type": (["--epochs", "many"], "many"),
-    "option": (["--epoch", "3"], "--epoch"),
 }
 
 
@@ -155,30 +138,6 @@ def test_bad_input_is_one_line_and_exit_code_two(case, capsys, monkeypatch):
     error = capsys.readouterr().err
     assert stop.value.code == 2
     assert message in error and error.count("\n") == 1
-
-
-def test_the_command_itself(tmp_path):
-    """In a process of its own: the set-up of devices, an error about them, and a clean exit."""
-    command = [sys.executable, "-m", "experiments.noise", "--dataset", "breast-cancer"]
-    quick = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-    options = {"capture_output": True, "text": True, "env": {**os.environ, **quick}}
-    many = subprocess.run([*command, "--devices", "4096"], **options)
-    assert many.returncode == 2 and many.stderr.count("\n") == 1
-    assert "--devices must be at most" in many.stderr and "got 4096" in many.stderr
-    tiny = ["--regimes", "clean", "--losses", "ce", "--seeds", "1", "--epochs", "1", "--json"]
-    done = subprocess.run([*command, *tiny, "--devices", "1", "--out", tmp_path / "out"], **options)
-    assert done.returncode == 0, done.stderr
-    assert [row["loss"] for row in json.loads(done.stdout)] == ["ce"]
-
-
-def test_an_interruption_says_what_was_kept(monkeypatch, capsys):
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sys, "argv", ["noise"])
-    with pytest.raises(SystemExit) as stop:
-        command_line.run(interrupted, "experiments.noise")
-    assert stop.value.code == 130 and "finished runs are kept" in capsys.readouterr().err
 
 
 def write_people(folder):
@@ -209,23 +168,3 @@ def test_a_file_of_mixed_types_is_trained_and_said_how(tmp_path, capsys, monkeyp
     assert record["realised_validation_noise_rate"] > 0
     (described,) = Store(tmp_path / "out").descriptions["dataset"].values()
     assert described["class_names"] == ["clerk", "nurse"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["people.csv", "--target", "job"], "missing values, in columns age, city; --impute"),
-        (["people.csv", "--target", "jbo"], "did you mean 'job'?"),
-        (["people.csv"], "needs --target"),
-        (["peple.csv", "--target", "job"], "did you mean 'people.csv'?"),
-    ],
-)
-def test_a_bad_file_leaves_nothing_behind(arguments, message, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_people(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["noise", "--dataset", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        command_line.run(noise.main, "experiments.noise")
-    error = capsys.readouterr().err
-    assert stop.value.code == 2 and message in error and error.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]

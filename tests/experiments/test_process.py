@@ -1,4 +1,4 @@
-"""The command as a process, in surroundings that a test in this process cannot have."""
+"""The command as a process of its own: its devices, its streams, and how much it loads."""
 
 import json
 import os
@@ -10,8 +10,9 @@ import pytest
 
 from experiments.engine.store import Store
 
+ROOT = Path(__file__).parents[2]
 TINY = ["--dataset", "breast-cancer", "--regimes", "clean", "--seeds", "1", "--epochs", "1"]
-LOSSES = """
+TALKS = """
 import jax.numpy as jnp
 
 print("imported")
@@ -24,18 +25,27 @@ def interrupts(logits, labels):
     raise KeyboardInterrupt
 """
 NO_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "COLUMNS": "40"}
+MODULES = """
+import runpy, sys
+sys.argv = ["noise", *sys.argv[1:]]
+try:
+    runpy.run_module("experiments.noise", run_name="__main__")
+finally:
+    mine = [name for name in sys.modules if name.partition(".")[0] in ("pgeom", "experiments")]
+    print(len(mine), file=sys.stderr)
+"""
 
 
 @pytest.fixture
 def noise(tmp_path):
     """`noise(*arguments, **environment)`: the finished process."""
-    (tmp_path / "my.py").write_text(LOSSES)
+    (tmp_path / "my.py").write_text(TALKS)
     quick = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
 
-    def execute(*arguments, stdout=subprocess.PIPE, **environment):
+    def execute(*arguments, way=("-m", "experiments.noise"), stdout=subprocess.PIPE, **environment):
         return subprocess.run(
-            [sys.executable, "-m", "experiments.noise", *TINY, *arguments],
+            [sys.executable, *way, *TINY, *arguments],
             env={**os.environ, **quick, "PYTHONPATH": path, **environment},
             cwd=tmp_path,
             stdout=stdout,
@@ -47,7 +57,7 @@ def noise(tmp_path):
 
 
 def test_surroundings_change_no_record_and_no_file(noise, tmp_path):
-    options = ["--losses", "ce", "--own-losses", "my.py:talks"]
+    options = ["--losses", "ce", "--own-losses", "my.py:talks", "--devices", "1"]
     plain = noise(*options, "--json", "--out", "plain")
     assert plain.returncode == 0, plain.stderr
     assert [row["loss"] for row in json.loads(plain.stdout)] == ["ce", "talks"]
@@ -71,3 +81,14 @@ def test_an_interruption_in_a_user_s_function(noise):
     assert (done.returncode, done.stdout) == (130, "")
     line = "interrupted: finished runs are kept, rerun to resume\n"
     assert done.stderr == f"imported\n{line}"
+
+
+def test_devices_that_are_not_there_are_one_line(noise):
+    many = noise("--devices", "4096")
+    assert many.returncode == 2 and many.stderr.count("\n") == 1
+    assert "--devices must be at most" in many.stderr and "got 4096" in many.stderr
+
+
+def test_a_run_loads_at_most_ninety_modules_of_the_project(noise):
+    done = noise("--losses", "ce", "--json", "--out", "out", way=("-c", MODULES))
+    assert done.returncode == 0 and int(done.stderr.splitlines()[-1]) <= 90

@@ -1,22 +1,18 @@
 """A loss, a dataset and a model, each added in one place, travel to the last figure."""
 
-import json
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from experiments import noise
 from experiments.engine.options import Options
 from experiments.engine.store import Store
-from experiments.show import style as figure_style
 from pgeom.data import sources
 from pgeom.losses import catalogue
 from pgeom.losses.spec import LossSpec, from_logits
 from pgeom.models import architectures
+from pgeom.models.model import Linear
 
 LABEL = "Toy margin"
 
@@ -26,32 +22,6 @@ def hinge(logits, labels, *, margin):
     label = jax.nn.one_hot(labels, logits.shape[-1], dtype=bool)
     rival = jnp.max(jnp.where(label, -jnp.inf, logits), axis=-1)
     return jax.nn.softplus(margin + rival - jnp.sum(jnp.where(label, logits, 0.0), axis=-1))
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Logistic regression, written without Flax."""
-
-    inputs: int
-    classes: int
-
-    @property
-    def size(self):
-        return (self.inputs + 1) * self.classes
-
-    @property
-    def activations(self):
-        return self.inputs + self.classes
-
-    def initial(self, rng):
-        return rng.normal(0, 0.01, self.size).astype(np.float32)
-
-    def masks(self, key, n):
-        return ()
-
-    def logits(self, parameters, x, masks=None):
-        weights = parameters[self.classes :].reshape(self.inputs, self.classes)
-        return jnp.dot(x, weights) + parameters[None, : self.classes]
 
 
 def blobs():
@@ -70,27 +40,8 @@ def values(monkeypatch):
     monkeypatch.setitem(architectures.ARCHITECTURES, "toy", lambda shape, K: Linear(*shape, K))
 
 
-@pytest.fixture
-def legends(monkeypatch):
-    """The texts in the legends of every figure that is saved."""
-    seen, save, write = {}, Figure.savefig, figure_style.write_file
-
-    def named(path, written):
-        seen[path.name] = []
-        return write(path, written)
-
-    def watched(self, target, **options):
-        boxes = [box for axis in self.axes if (box := axis.get_legend())] + self.legends
-        seen[list(seen)[-1]] += [text.get_text() for box in boxes for text in box.texts]
-        save(self, target, **options)
-
-    monkeypatch.setattr(figure_style, "write_file", named)
-    monkeypatch.setattr(Figure, "savefig", watched)
-    return seen
-
-
-def test_own_values_appear_everywhere_by_label(values, legends, tmp_path, capsys):
-    common = Options(seeds=("2",), epochs=3, model="toy")
+def test_own_values_appear_everywhere_by_label(values, tmp_path, capsys):
+    common = Options(seeds=("2",), epochs=40, learning_rate=0.05, model="toy")
     noise.main(dataset="blobs", losses=("ce", "toy"), out=tmp_path, common=common)
     records = list(Store(tmp_path).records.values())
     assert len(records) == 2 * 2 * 2
@@ -98,20 +49,12 @@ def test_own_values_appear_everywhere_by_label(values, legends, tmp_path, capsys
     assert {record["dataset"] for record in records} == {"blobs"}
     (described,) = Store(tmp_path).descriptions["model"].values()
     assert described == {"value": "Linear(inputs=4, classes=3)", "source": "toy"}
-    performance, _, significance = (
-        (tmp_path / "tables-blobs.md").read_text().partition("against CE")
-    )
+    page = (tmp_path / "tables-blobs.md").read_text()
+    performance, _, significance = page.partition("against CE")
     assert performance.count(f"| {LABEL} |") == 2 and f"| {LABEL} |" in significance
-    assert set(legends) == {
-        "noise-accuracy-blobs.png",
-        "reliability-blobs-symmetric-20.png",
-    }
-    assert all(LABEL in texts for texts in legends.values())
+    for stem in ("noise-accuracy-blobs", "reliability-blobs-symmetric-20"):
+        assert LABEL in (tmp_path / f"{stem}.svg").read_text()
     assert LABEL in capsys.readouterr().out
-
-
-def test_the_model_learns(values, tmp_path, capsys):
-    common = Options(seeds=("1",), epochs=40, model="toy", json=True)
-    settings = {"dataset": "blobs", "regimes": ("clean",), "losses": ("toy",), "out": tmp_path}
-    noise.main(**settings, common=common)
-    assert json.loads(capsys.readouterr().out)[0]["accuracy_mean"] > 0.8
+    toys = (one for one in records if (one["loss"], one["regime"]) == ("toy", "clean"))
+    learnt = [one["accuracy"] for one in toys]
+    assert min(learnt) > 0.8

@@ -20,6 +20,8 @@ import pytest
 
 import pgeom
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 mp = mpmath.MPContext()  # a context of its own: nobody else's precision changes
 STEP = "1e-40"
 DIGITS = {np.float32: 150, np.float64: 1300}
@@ -714,14 +716,14 @@ ENTRYWISE = {
 }
 
 
-@pytest.mark.parametrize("K", [2, 3, 30, 100])
+@pytest.mark.parametrize("K", [2, 3, 30])
 @pytest.mark.parametrize("name", LOSSES)
 def test_labels(name, K):
     case = LOSSES[name](K)
     compare(name, case, K, False, np.float32, computed(case.loss, K, False, np.float32))
 
 
-@pytest.mark.parametrize("K", [3, 100])
+@pytest.mark.parametrize("K", [3, 30])
 @pytest.mark.parametrize("name", [name for name in LOSSES if LOSSES[name](3).soft])
 def test_soft_targets(name, K):
     case = LOSSES[name](K)

@@ -12,6 +12,8 @@ import pytest
 import pgeom
 from pgeom import generators
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 DRAWS, K = 12, 4
 A_LITTLE = 0.05  # its curvature is 0.1: at a distance of 1e-5, 5e-12 of risk, far above rounding
 RESOLUTION = 1e-5

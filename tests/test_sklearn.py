@@ -25,6 +25,8 @@ from pgeom.models.model import MLP
 from pgeom.sklearn import ProperLossClassifier
 from pgeom.training.trainer import compile_programs
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 FAST = {"model": "linear", "epochs": 5, "random_state": 0}
 CHECKS = """
 from sklearn.utils.estimator_checks import check_estimator

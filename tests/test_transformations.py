@@ -279,6 +279,8 @@ REPRESENTATIVE = (
     "metrics.classwise_ece",
 )
 representative = pytest.mark.parametrize("name", REPRESENTATIVE)
+# checks of annotations are a third of the time of tracing; other columns make them
+unchecked = pytest.mark.usefixtures("unchecked_annotations")
 
 
 @pytest.fixture(params=ROWS)
@@ -450,6 +452,7 @@ def in_forward_forms(f, x, y):
     return {name: weighted_sum(form(f, x, y)) for name, form in FORMS.items()}
 
 
+@unchecked
 def test_forms_are_traced(row):
     """jit, checkpoint, scan, map, cond, switch, vmap and their gradients; loops forward."""
     x, y, d = example(row)
@@ -493,6 +496,7 @@ def check_parameter(make, x, y, parameter):
     assert_close(mapped[0], jnp.stack(at), "vmap over a parameter", tolerance=2e-4)
 
 
+@unchecked
 def test_parameters(row):
     if row.parameter is None:
         pytest.skip("no parameter")
@@ -529,6 +533,7 @@ def check_rows(f, x, y, infinite, masks):
         np.testing.assert_array_equal(np.asarray(ruled_out[1])[np.asarray(out)], 0)
 
 
+@unchecked
 def test_rows_are_independent(row):
     if "NaN" in row.without:
         pytest.skip(row.without["NaN"])
@@ -672,12 +677,14 @@ def test_sharded(name):
     check_sharded(ROWS[name].values, x, y)
 
 
+@unchecked
 def test_shard_map(row):
     if differentiable(row):
         x, y, _ = example(row)
         check_shard_map(row.values, x, y)
 
 
+@unchecked
 def test_exports(row):
     if differentiable(row):
         x, y, _ = example(row)

@@ -17,6 +17,8 @@ from pgeom.simplex import tangent_basis
 from proofs_numeric import checker
 from tests.certificates.functions import OTHERS
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 BYTES = jnp.uint8
 FALLING = ("minus squares", "dented by a kink", "narrow bump")
 

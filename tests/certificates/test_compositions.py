@@ -11,6 +11,8 @@ import pgeom
 from pgeom.simplex import tangent_basis
 from proofs_numeric import checker
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 ROUNDING = 1e-7  # of curvature, relative to its size
 
 

@@ -11,6 +11,8 @@ from proofs_numeric import checker
 from tests.certificates import functions
 from tests.certificates.functions import CONVEX, OTHERS
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 CLASSES = (2, 3, 5, 10)
 UNKNOWN = 0.1  # the share of functions of which something may be unknown
 NAMES = [*CONVEX, *OTHERS]

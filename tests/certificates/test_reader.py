@@ -11,6 +11,8 @@ from pgeom.losses.structured import hpg_generator
 from tests.certificates import functions
 from tests.certificates.functions import CONVEX, OTHERS
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 K = 4
 MORE = {
     "tanh": lambda p: jnp.sum(jnp.tanh(3 * p - 1)),

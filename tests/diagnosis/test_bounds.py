@@ -10,6 +10,8 @@ from pgeom.diagnosis import bounds, curvature
 from pgeom.generators import as_pytree, combine, hyperbolic, quadratic
 from tests.diagnosis import ridges
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 
 def every_pair(F, K):
     """The score of every vertex against every label, `[K, K]`."""

@@ -12,6 +12,8 @@ from pgeom.diagnosis.curvature import envelope, match_curvature, mean_curvature
 from pgeom.generators import hyperbolic, quadratic
 from tests.diagnosis import ridges
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 KEY = jax.random.key(0)
 
 

@@ -14,6 +14,8 @@ from pgeom.diagnosis import search
 from pgeom.diagnosis.formulas import known_formulas
 from pgeom.generators import Quadratic, hyperbolic
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 G = pgeom.generators
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from pgeom.diagnosis.search import find, scan
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 
 @pytest.mark.parametrize("sharpness", [0.01, -0.01])
 def test_a_slight_kink_is_found_where_curvature_is_a_thousand_times_larger(sharpness):

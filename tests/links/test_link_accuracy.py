@@ -19,6 +19,8 @@ import pytest
 import pgeom
 from tests.test_accuracy import GENERATORS, Convex, dot, mp, power, same, weighted
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 SCALES = [1.0, 30.0, 1e4]
 NEGLIGIBLE = 2.0**-126  # the smallest normal number of float32; fifty digits see no less
 LIMITS = {"value": 32, "gradient": 32, "product": 32, "link": 32}  # units

@@ -11,6 +11,8 @@ import pytest
 import pgeom
 from pgeom.links import threshold
 
+pytestmark = pytest.mark.usefixtures("unchecked_module")
+
 G = pgeom.generators
 Z = np.array([[0.3, 0.1, 0.0], [0.02, 0.0, -0.01], [3.0, -1.0, 2.5], [0.0, 0.0, 0.0]], np.float32)
 LABELS = np.array([2, 0, 1, 2])

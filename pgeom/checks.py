@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
-from pgeom.types import Labels, Numbers
+from pgeom.types import AnyArray, Labels, Numbers
 
 SUM_TOLERANCE = 2e-3  # probabilities may have been rounded to three digits
 
@@ -118,6 +118,15 @@ def probabilities(name: str, value: Numbers) -> Float[Array, "*batch K"]:
     return array
 
 
+def integers(value: Labels) -> AnyArray:
+    """`value` as an array of integers: of JAX where it is traced."""
+    # by NumPy, because JAX would wrap a 64-bit label before its range can be checked
+    labels = value if isinstance(value, jax.core.Tracer) else np.asarray(value)
+    if not jnp.issubdtype(labels.dtype, jnp.integer):
+        raise TypeError(f"labels must be integers, got dtype {labels.dtype}")
+    return labels
+
+
 def integer_labels(value: Labels, shape: tuple[Any, ...], name: str) -> Int[Array, "..."]:
     """Integer labels in 0 … K−1, one for each vector of an array of the given shape `[..., K]`.
 
@@ -126,10 +135,7 @@ def integer_labels(value: Labels, shape: tuple[Any, ...], name: str) -> Int[Arra
       shape: the shape of the vectors that they belong to.
       name: what to call the vectors in an error message.
     """
-    # by NumPy, because JAX would wrap a 64-bit label before its range can be checked
-    labels = value if isinstance(value, jax.core.Tracer) else np.asarray(value)
-    if not jnp.issubdtype(labels.dtype, jnp.integer):
-        raise TypeError(f"labels must be integers, got dtype {labels.dtype}")
+    labels = integers(value)
     if labels.shape != shape[:-1]:
         raise ValueError(
             f"labels must have shape {shape[:-1]} to go with {name} of shape {shape}, "

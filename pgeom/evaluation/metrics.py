@@ -74,13 +74,7 @@ def align(scores: Numbers, labels: Numbers) -> Aligned:
     Returns:
       The `Aligned` pair.
     """
-    scores = jnp.asarray(scores)
-    # NumPy labels of 64 bits stay so: without x64, JAX would wrap 2³² around to class 0.
-    labels = labels if isinstance(labels, np.ndarray) else jnp.asarray(labels)
-    if not jnp.issubdtype(scores.dtype, jnp.floating):
-        raise TypeError(f"scores must be floating-point, got dtype {scores.dtype}")
-    if not jnp.issubdtype(labels.dtype, jnp.integer):
-        raise TypeError(f"labels must be integers, got dtype {labels.dtype}")
+    scores, labels = checks.vectors("scores", scores), checks.integers(labels)
     if scores.ndim < 2 or labels.ndim < 1 or labels.shape[-1] != scores.shape[-2]:
         raise ValueError(
             "scores and labels must have shapes [..., n, K] and [..., n], "

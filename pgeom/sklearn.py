@@ -26,6 +26,7 @@ if message := extras.missing("pgeom.sklearn", "experiments"):
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -122,7 +123,11 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         if K < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 classes, got {K} class")
         features, labels, weights = merge_equal(Examples(X, labels, weights))
-        self._fit_scale(features, weights)
+        with np.errstate(all="ignore"):
+            scaler = StandardScaler().fit(features, sample_weight=weights)
+        self.mean_, self.scale_ = np.asarray(scaler.mean_), np.asarray(scaler.scale_)
+        if not np.isfinite(self.scale_).all():
+            raise ValueError("X must be within ±1e150 to be standardised")
         given, y = {"classes": self.classes_, "sample_weight": weights}, self.classes_[labels]
         weights = weights * compute_class_weight(self.class_weight, y=y, **given)[labels]
         data = Examples(self._standardise(features), labels, weights / weights.mean())
@@ -179,15 +184,6 @@ class ProperLossClassifier(ClassifierMixin, BaseEstimator):
         inside = {"min_val": 0, "include_boundaries": "neither"}
         check_scalar(self.learning_rate, "learning_rate", Real, **inside)
         check_scalar(self.validation_fraction, "validation_fraction", Real, max_val=1, **inside)
-
-    def _fit_scale(self, features, weights):
-        # in units of a power of two, in which the squares of no feature overflow or vanish
-        unit = np.exp2(np.frexp(np.abs(features).max(axis=0).astype(np.float64))[1] - 1)
-        exact = features / unit
-        mean = np.average(exact, axis=0, weights=weights)
-        spread = np.sqrt(np.average((exact - mean) ** 2, axis=0, weights=weights))
-        constant = spread <= 1e-7 * np.abs(mean)  # up to rounding
-        self.mean_, self.scale_ = mean * unit, np.where(constant, 1.0, spread * unit)
 
     def _standardise(self, X):
         """Standardised features, of which the far ones are drawn in, smoothly, to within ±3."""

@@ -42,7 +42,9 @@ def main(
         out: The folder for records and tables.
         common: Options of every command.
     """
-    common.refuse_own_losses("experiments.links")
+    if common.generators or common.own_losses:
+        raise UsageError("links trains given losses: no --generators, no --own-losses")
+    common.require_softmax("links")
     if regimes and dataset == CELLS:
         raise UsageError("--regimes needs --dataset here")
     for name in dataset:

@@ -130,12 +130,6 @@ class Options:
     formats: tuple[Literal["png", "pdf", "svg", "tex", "csv", "md"], ...] = ()
     """In which forms to write figures and tables besides the usual one."""
 
-    def refuse_own_losses(self, name: str) -> None:
-        """For commands whose losses are given by what they reproduce."""
-        if self.generators or self.own_losses:
-            raise UsageError(f"{name} trains given losses: no --generators, no --own-losses")
-        self.require_softmax(name)
-
     def require_softmax(self, name: str) -> None:
         """For commands that compare forecasts made by softmax."""
         if self.link != "softmax":

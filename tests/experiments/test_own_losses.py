@@ -6,25 +6,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
-import pandas as pd
 import pytest
 
-from experiments import ablation, comparison, noise
+from experiments import ablation, links, noise
 from experiments.engine import devices, user_files
-from experiments.engine.command import Command
 from experiments.engine.options import Options
 from experiments.engine.store import Store
-from experiments.engine.study import Study
 from experiments.shell.errors import UsageError
-from pgeom.data.dataset import from_arrays
-from pgeom.data.regimes import Regime
 from pgeom.losses import catalogue
 from pgeom.losses.own import generator_loss
-from pgeom.models.flax_module import FlaxModel
-from pgeom.training.settings import Training
 from tests.experiments.conftest import two_devices
-from tests.models import modules
 
 FILE = """
 import jax
@@ -130,36 +121,6 @@ def test_what_is_not_strictly_convex_is_trained_and_said(trained):
     assert [spec.proper for spec in specs] == [True, False]
 
 
-def test_file_data_and_model_at_once_give_the_runs_of_python(mine, tmp_path):
-    rng = np.random.default_rng(0)
-    job = rng.choice(["cook", "nurse", "飛行士"], 90)
-    table = {"pay": rng.normal(size=90) + (job == "cook"), "city": rng.choice(["Rome", "Oslo"], 90)}
-    pd.DataFrame({**table, "job": job}).to_csv(tmp_path / "people.csv", index=False)
-    with_it = options(generators=(f"{mine}:cubic",), model=f"{mine}:Net", target="job")
-    settings = {"dataset": str(tmp_path / "people.csv"), "regimes": ("clean", "instance-40")}
-    noise.main(**settings, losses=("ce",), out=tmp_path / "out", common=with_it)
-
-    hot = np.stack([table["city"] == "Oslo", table["city"] == "Rome"], axis=1)
-    numbers = np.column_stack([table["pay"], hot])
-    classes, labels = np.unique(job, return_inverse=True)
-    study = Study(
-        "python",
-        from_arrays("people", numbers, labels, classes=tuple(map(str, classes))),
-        tuple(map(Regime.parse, settings["regimes"])),
-        seeds=(0, 1),
-        losses=(generator_loss(lambda q: (q**3).sum(), "mine"),),
-        model=FlaxModel(modules.Net(3), (3,), 3),
-        training=Training(epochs=2),
-    )
-    Command(options(), tmp_path / "python").train(study)
-    measured = ("regime", "seed", "accuracy", "nll", "brier", "ece", "validation_nll")
-    of_file, of_python = (
-        [[one[name] for name in measured] for one in lines(tmp_path / out) if one["loss"] != "ce"]
-        for out in ("out", "python")
-    )
-    assert len(of_file) == 4 and of_file == of_python
-
-
 BAD = {
     "taken": ({"generators": ("{}:brier",)}, "there is a loss called 'brier' already"),
     "twice": ({"generators": ("{}:cubic", "{}:cubic")}, "there is a loss called 'cubic' already"),
@@ -182,7 +143,7 @@ def test_bad_input_is_one_line_and_writes_nothing(case, mine, tmp_path):
 
 def test_a_command_of_given_losses_refuses_others(mine, tmp_path):
     with pytest.raises(UsageError, match="trains given losses"):
-        comparison.main(out=tmp_path / "out", common=options(generators=(f"{mine}:cubic",)))
+        links.main(out=tmp_path / "out", common=options(generators=(f"{mine}:cubic",)))
 
 
 def test_an_ablation_takes_other_losses_and_data(mine, tmp_path, tiny_ablation):
@@ -191,7 +152,7 @@ def test_an_ablation_takes_other_losses_and_data(mine, tmp_path, tiny_ablation):
     ablation.main(dataset="wine", regimes=regimes, out=out, common=own)
     page = (out / "tables-ablation.md").read_text()
     assert page.count("| Variant | wine, clean | wine, symmetric-20 |") == 4
-    assert "## losses of your own" in page and page.count("| cubic |") == 1
+    assert "losses of your own" in page and page.count("| cubic |") == 1
     assert {record["loss"] for record in lines(out)} == {"capm", "hpg-0", "apms-0.2", "cubic"}
     with pytest.raises(UsageError, match="--regimes needs --dataset"):
         ablation.main(regimes=("clean",), out=tmp_path / "none", common=options())

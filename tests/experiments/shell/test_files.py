@@ -1,8 +1,6 @@
 """Files are whole or as they were, and folders are tried first."""
 
 import errno
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -35,27 +33,6 @@ def test_a_failure_leaves_the_old_file(error, tmp_path):
     if expected is UsageError:
         assert str(refused.value) == f"cannot write {str(path)!r}: No space left"
         assert [file.name for file in tmp_path.iterdir()] == ["page.md"]
-
-
-def test_two_commands_that_write_one_file_leave_it_whole(tmp_path):
-    code = """
-import sys
-from pathlib import Path
-from experiments.shell.files import write_file
-
-half = sys.argv[2].encode() * 500
-for _ in range(40):
-    write_file(Path(sys.argv[1]), lambda file: [file.write(half), file.write(half)])
-"""
-    path, texts = tmp_path / "page.md", [letter * 1000 for letter in "abc"]
-    words = [[sys.executable, "-c", code, str(path), text[0]] for text in texts]
-    writers = [subprocess.Popen(each, cwd=ROOT) for each in words]
-    seen = set()
-    while any(writer.poll() is None for writer in writers):
-        seen |= {path.read_text()} if path.exists() else set()
-    assert [writer.returncode for writer in writers] == [0, 0, 0]
-    assert seen | {path.read_text()} <= set(texts)
-    assert [file.name for file in tmp_path.iterdir()] == ["page.md"]
 
 
 @pytest.mark.parametrize("path", [Path(__file__), Path(__file__) / "out"])

@@ -102,6 +102,9 @@ def closure_converted(F: Generator, p: Array) -> tuple[Callable, list]:
     return pure, parameters
 
 
+_messages: dict[tuple, str | None] = {}  # of programs that were checked, which are traced again
+
+
 def out_of_range(program: core.ClosedJaxpr) -> str | None:
     """The first index of a program that is out of range, in words, or None.
 
@@ -111,20 +114,17 @@ def out_of_range(program: core.ClosedJaxpr) -> str | None:
     text, variables = str(program.jaxpr), program.jaxpr.invars
     if not INDEXED.search(text) or CHOSEN.search(text):
         return None
-    from jax.experimental import checkify  # whose import takes longer than that of the library
-
-    values = [np.full(v.aval.shape, 1 / max(1, v.aval.size), v.aval.dtype) for v in variables]
-    known = [
-        np.zeros(x.shape, x.dtype) if isinstance(x, jax.core.Tracer) else x for x in program.consts
-    ]
-    function = core.jaxpr_as_fun(core.ClosedJaxpr(program.jaxpr, known))
     try:
-        with jax.ensure_compile_time_eval(), jax.numpy_rank_promotion("allow"):  # as JAX's check
-            checked = checkify.checkify(function, errors=checkify.index_checks)
-            said = quick_jit(lambda *values: checked(*values)[0])(*values).get()
-    except Exception:  # not every program can be run by itself, such as one for several devices
+        known = [
+            np.zeros(x.shape, x.dtype) if isinstance(x, jax.core.Tracer) else np.asarray(x)
+            for x in program.consts
+        ]
+    except TypeError:  # a key of random numbers is no array of NumPy
         return None
-    if (found := OUTSIDE.search(said or "")) is None:
+    key = (text, *(x.tobytes() for x in known))
+    if key not in _messages:
+        _messages[key] = _run_checked(core.ClosedJaxpr(program.jaxpr, known))
+    if (found := OUTSIDE.search(_messages[key] or "")) is None:
         return None
     shape, place, size = found[1], int(found[2]), int(found[3])
     if 0 <= place < size:
@@ -133,3 +133,17 @@ def out_of_range(program: core.ClosedJaxpr) -> str | None:
     if len(variables) == 1 and shape == f"{size},":
         return f"p[{entry}], but p has {size} entries"
     return f"entry {entry} of an array that has {size} entries"
+
+
+def _run_checked(program):
+    """What JAX says of indices that are out of range when a program is run, or None."""
+    from jax.experimental import checkify  # whose import takes longer than that of the library
+
+    shapes = [v.aval for v in program.jaxpr.invars]
+    checked = checkify.checkify(core.jaxpr_as_fun(program), errors=checkify.index_checks)
+    try:
+        values = [np.full(x.shape, 1 / max(1, x.size), x.dtype) for x in shapes]
+        with jax.ensure_compile_time_eval(), jax.numpy_rank_promotion("allow"):  # as JAX's check
+            return quick_jit(lambda *values: checked(*values)[0])(*values).get()
+    except Exception:  # not every program can be run by itself, such as one for several devices
+        return None

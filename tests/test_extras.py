@@ -9,7 +9,7 @@ from importlib import metadata
 import pytest
 
 from pgeom import extras
-from tests.test_house import ROOT
+from tests.sources import ROOT
 
 MODULES = {"scikit-learn": "sklearn", "python-flint": "flint"}  # that differ from their package
 CORE = {"jax", "jaxlib", "jaxtyping", "numpy"}

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tests.test_house import ROOT, TOPS
+from tests.sources import ROOT, TOPS
 
 COMMANDS = {f"experiments.{file.stem}" for file in ROOT.glob("experiments/[a-z]*.py")}
 

@@ -5,16 +5,14 @@ That no name in a record becomes a path is in `tests/experiments/engine/test_dam
 """
 
 import ast
-import io
 import re
 from html.parser import HTMLParser
 
 import pytest
-from rich.console import Console
 
-from experiments.show import page, style as figure_style, tables as grid
-from experiments.show.tables import Grid, OnTerminal
-from tests.test_house import sources
+from experiments.show import page, tables as grid
+from experiments.show.tables import Grid
+from tests.sources import sources
 
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "yaml"}
 UNSAFE_FUNCTIONS = {"eval", "exec", "compile", "__import__"}
@@ -111,26 +109,6 @@ def test_html_shows_a_text_as_it_is(name):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_latex_obeys_no_text(name):
-    evil, plain = (grid.to_latex(shown(x), "some") for x in (TEXTS[name], "plain"))
-    assert len(evil.splitlines()) == len(plain.splitlines())
-    # every command of TeX that a text becomes is one of the table's own
-    own = set(re.findall(r"\\[a-zA-Z]+|\\.", "".join(grid.SIGNS.values()) + plain))
-    assert set(re.findall(r"\\[a-zA-Z]+|\\.", evil)) <= own
-    assert evil.replace(r"\{", "").count("{") == evil.replace(r"\}", "").count("}")
-    assert not re.search(r"(?<!\\)[%#~^]", evil)
-
-
-@pytest.mark.parametrize(("width", "unwrapped"), [(400, 5), (30, 3)])
-@pytest.mark.parametrize("name", ["html", "rich", "tex"])
-def test_a_terminal_shows_a_text_as_it_is(name, width, unwrapped):
-    file = io.StringIO()
-    Console(file=file, width=width, no_color=True).print(OnTerminal(shown(TEXTS[name])))
-    squeezed = "".join(file.getvalue().split())
-    assert squeezed.count("".join(TEXTS[name].split())) == unwrapped
-
-
-@pytest.mark.parametrize("name", TEXTS)
 def test_markdown_keeps_its_rows(name):
     evil, plain = (
         grid.to_markdown(shown(x)._replace(footnotes=[])) for x in (TEXTS[name], "plain")
@@ -138,13 +116,3 @@ def test_markdown_keeps_its_rows(name):
     assert len(evil.splitlines()) == len(plain.splitlines())
     bars = [len(re.findall(r"(?<!\\)\|", line)) for line in evil.splitlines()]
     assert bars[1:] == [line.count("|") for line in plain.splitlines()[1:]]
-
-
-@pytest.mark.parametrize("text", [r"$\frac$", "10 $ or 20 $", *TEXTS.values()])
-def test_a_figure_takes_no_name_for_mathematics(text, tmp_path):
-    with figure_style.figure(1, 1, (1, 1)) as (figure, axes):
-        axes[0][0].set_title(text.partition("\r")[0])
-        figure.draw_without_rendering()
-        assert not axes[0][0].title.get_parse_math()
-    with figure_style.figure(1, 1, (1, 1), math=True) as (figure, axes):
-        assert axes[0][0].title.get_parse_math()

@@ -166,12 +166,3 @@ def test_bad_arrays_are_refused_in_one_line(features, labels, said):
 def test_what_does_not_fit_the_arrays_is_refused(given, said):
     with pytest.raises(ValueError, match=said):
         sources.from_arrays("mine", GOOD, [0, 1, 0], **given)
-
-
-def test_missing_values_are_allowed_where_they_are_expected():
-    gap = [[np.nan], [1.0], [2.0]]
-    dataset = sources.from_arrays("mine", gap, [0, 1, 0], impute=True)
-    np.testing.assert_array_equal(dataset.features, gap)
-    assert not dataset.unit_range
-    with pytest.raises(ValueError, match="features must be finite"):
-        sources.from_arrays("mine", [[np.inf], [1.0], [2.0]], [0, 1, 0], impute=True)

@@ -36,17 +36,6 @@ def test_arrays(tmp_path, labels, classes):
     assert [str(regime) for regime in dataset.regimes] == sources.REGIMES.split()
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [("f4", "f4"), ("f8", "f8"), ("f2", "f4"), ("u1", "f4"), ("i4", "f8"), ("i8", "f8")],
-)
-def test_arrays_take_no_more_memory_than_they_need(tmp_path, given, kept):
-    arrays = {"X": (9 * X).astype(given) % 100, "y": Y}
-    dataset = sources.load(str(save_npz(tmp_path / "mine.npz", **arrays)))
-    assert dataset.features.dtype == kept
-    np.testing.assert_array_equal(dataset.features, arrays["X"])
-
-
 @pytest.mark.parametrize("shape", [(8, 8), (6, 5), (4, 4, 3)])
 def test_arrays_of_images_have_a_shape(tmp_path, shape):
     pixels = np.random.default_rng(0).random((N, *shape))
@@ -78,18 +67,6 @@ def test_a_parquet_file_is_the_same_dataset(tmp_path):
         sources.load(str(tmp_path / f"people.{kind}"), target="job") for kind in ("csv", "parquet")
     )
     assert one.digest == other.digest and one.classes == other.classes
-
-
-@pytest.mark.parametrize("first", [0, 1], ids=["pandas", "R"])
-def test_the_numbers_of_rows_are_no_feature(tmp_path, first):
-    table = people(job=JOBS)
-    table.set_index(table.index + first).to_csv(tmp_path / "people.csv")
-    dataset = sources.load(str(tmp_path / "people.csv"), target="job")
-    assert dataset.features.shape == (N, 3)
-    assert "left out the first column, which has no name" in dataset.notes[0]
-    table.set_index(table.index[::-1]).to_csv(tmp_path / "people.csv")
-    with pytest.raises(ValueError, match=r"people.csv: column 1 must have a name"):
-        sources.load(str(tmp_path / "people.csv"), target="job")
 
 
 def test_imputed_values_are_the_mean_of_each_training_part(tmp_path):
@@ -129,15 +106,6 @@ def test_the_content_and_not_the_place_identifies_a_file(tmp_path):
 )
 def test_a_name_is_safe_in_the_names_of_files(stem, name):
     assert safe_name(stem) == name == Path(name).name
-
-
-def test_a_file_called_like_a_built_in_dataset_is_read_by_its_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    save_npz(tmp_path / "digits.npz", X=X, y=Y)
-    (tmp_path / "digits").touch()
-    assert sources.load("digits.npz").features.shape == (N, 4)
-    assert sources.load("digits") is sources.load("digits")
-    assert sources.load("digits").digest != sources.load("digits.npz").digest
 
 
 TABLE = pd.DataFrame(

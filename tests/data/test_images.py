@@ -1,8 +1,6 @@
 """Fashion-MNIST from its files, MNIST-1D from its package, and what is said where they are not."""
 
 import gzip
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,19 +79,6 @@ def test_a_broken_file_is_named_in_one_line(tmp_path, case):
     with pytest.raises(ValueError, match=said) as error:
         images.read_idx(tmp_path / "some")
     assert "some" in str(error.value) and "\n" not in str(error.value)
-
-
-def toy_signals():
-    x, y = RNG.normal(size=(20, 40)), np.arange(20) % 10
-    return {"x": x[:16], "x_test": x[16:], "y": y[:16], "y_test": y[16:]}
-
-
-def test_signals_are_pooled(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mnist1d", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "mnist1d.data", SimpleNamespace(make_dataset=toy_signals))
-    signals = images.mnist1d()
-    assert signals.features.shape == (20, 40) and signals.image_shape == (40,)
-    np.testing.assert_array_equal(signals.labels, np.arange(20) % 10)
 
 
 def test_the_package_itself():

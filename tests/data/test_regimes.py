@@ -89,16 +89,6 @@ def test_validation_is_corrupted_like_training_but_by_draws_of_its_own(text):
         assert not np.array_equal(noise.labels, same.labels), "a stream of its own"
 
 
-def test_instance_noise_mistakes_an_example_for_the_same_class_wherever_it_is():
-    """With 64 features the softmax is rather certain, and one annotator looks at both parts."""
-    dataset, regime = sources.load("digits"), Regime.parse("instance-100")
-    split, noise = partition(dataset, regime, seed=0)
-    again = corrupt_validation(split.train, dataset, regime, 0)
-    assert np.mean(again.labels == noise.labels) > 0.7
-    other = corrupt_validation(split.train, dataset, regime, 1)
-    assert np.mean(other.labels == noise.labels) < 0.3, "another seed has another annotator"
-
-
 def test_asymmetric_noise_needs_a_map():
     dataset, regime = sources.load("confusion"), Regime.parse("asymmetric-40")
     with pytest.raises(ValueError, match=r"needs a class map, .* 'confusion' has"):

@@ -7,7 +7,6 @@ from sklearn.model_selection import train_test_split
 
 from pgeom.data import sources, splits
 from pgeom.data.dataset import fit_moments
-from pgeom.data.regimes import Regime
 
 SIZES = {
     "breast-cancer": (341, 114, 114),
@@ -79,15 +78,6 @@ def test_the_split_is_scikit_learns_two_stage_one(loaded):
     chex.assert_trees_all_equal(got, expected)
 
 
-def test_the_seed_decides():
-    dataset = numbered([50, 50])
-    first, again, other = (splits.split(dataset, seed) for seed in (7, np.int64(7), 8))
-    chex.assert_trees_all_equal(first, again)
-    assert not np.array_equal(first.train.rows, other.train.rows)
-    with pytest.raises(TypeError):
-        splits.split(dataset, None)
-
-
 @pytest.mark.parametrize("rest", range(5, 40, 5))
 def test_five_of_a_class_reach_every_part(rest):
     found = splits.split(numbered([5, rest, 5]), seed=rest)
@@ -118,14 +108,6 @@ def test_nothing_leaks_from_validation_and_test(loaded):
     shifted = splits.split(sources.from_arrays("shifted", features, cancer.labels), seed=0)
     chex.assert_trees_all_equal(done.train.moments, shifted.train.moments)
     np.testing.assert_array_equal(done.train.features, shifted.train.features)
-
-
-def test_the_moments_are_those_of_the_thinned_pool(loaded):
-    regime = Regime.parse("long-tail-30")
-    thinned = splits.split(loaded["long-tail"], 0, regime)
-    assert len(thinned.train.rows) < len(splits.split(loaded["long-tail"], 0).train.rows)
-    mean = raw(loaded["long-tail"], thinned.train).mean(0)
-    np.testing.assert_allclose(thinned.moments.mean, mean, rtol=1e-6)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])

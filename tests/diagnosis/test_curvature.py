@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import pgeom
 from pgeom import simplex
 from pgeom.diagnosis import curvature
 from pgeom.diagnosis.curvature import envelope, match_curvature, mean_curvature
@@ -80,22 +79,6 @@ def test_other_functions_are_searched_and_said_to_be():
     # on the tangent space: 0 next to a vertex, (6 + 0)/2 along e_1 − e_2 … 4 across e_1
     np.testing.assert_allclose(actual.m_tangent, 0.0, atol=1e-3)
     np.testing.assert_allclose(actual.M_tangent, 4.0, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("F", "m", "M"),
-    [
-        (pgeom.generators.shannon, 1.0, np.inf),
-        (pgeom.generators.tsallis(2.0), 2.0, 2.0),
-    ],
-    ids=["shannon", "tsallis-2"],
-)
-def test_infinite_curvature_is_infinite(F, m, M):
-    actual = envelope(F, 3)
-    np.testing.assert_allclose(actual.m, m, rtol=2e-3, atol=1e-3)
-    assert (actual.M == M) if np.isinf(M) else pytest.approx(M, rel=1e-4) == actual.M
-    assert np.isinf(actual.M_tangent) == np.isinf(M)
-    assert actual.m_tangent >= actual.m - 1e-4
 
 
 def test_mean_curvature_agrees_with_autodiff_over_the_same_draws():

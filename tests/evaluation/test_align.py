@@ -8,12 +8,6 @@ import pytest
 from pgeom.evaluation import metrics
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-def test_sums_are_in_float32_at_least(dtype):
-    aligned = metrics.align(jnp.ones((2, 3), dtype), jnp.array([0, 1]))
-    assert aligned.scores.dtype == jnp.float32 and aligned.dtype == dtype
-
-
 @pytest.mark.parametrize("lead", [(), (4,), (2, 4)])
 def test_labels_of_fewer_dimensions_are_shared(lead):
     labels = np.array([2, 0, 1], np.uint8)

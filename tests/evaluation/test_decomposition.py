@@ -93,30 +93,6 @@ def test_log_loss_by_temperature_equals_an_independent_fit(x64, K):
     assert float(parts.miscalibration) > 0.05, "the forecasts were made too confident"
 
 
-def test_runs_are_decomposed_together(x64):
-    cases = [draw(seed, 3) for seed in range(4)]
-    p, labels = (
-        np.stack(parts).reshape(2, 2, *parts[0].shape) for parts in zip(*cases, strict=True)
-    )
-    for recalibrate in ("isotonic", "temperature"):
-        together = pgeom.decompose(generators.spherical, p, labels, recalibrate=recalibrate)
-        assert together.miscalibration.shape == (2, 2)
-        for place, case in enumerate(cases):
-            one = pgeom.decompose(generators.spherical, *case, recalibrate=recalibrate)
-            for found, expected in zip(together[:4], one[:4], strict=True):
-                np.testing.assert_allclose(found.reshape(-1)[place], expected, atol=1e-12)
-
-
-def test_a_diverged_run_is_nan_and_its_neighbour_is_not():
-    p, labels = draw(0, 3)
-    both = np.stack([p, p]).astype(np.float32)
-    both[1, 5, 0] = np.nan
-    for recalibrate in ("isotonic", "temperature"):
-        parts = pgeom.decompose(generators.squared_norm, both, labels, recalibrate=recalibrate)
-        values = np.stack(parts[:4])
-        assert np.isfinite(values[:, 0]).all() and np.isnan(values[:, 1]).all()
-
-
 def test_intervals_cover_the_truth_about_as_often_as_they_say():
     """200 samples of a known posterior, in one batch; calibrated forecasts, in truth."""
     rng = np.random.default_rng(0)

@@ -33,13 +33,6 @@ def test_equals_scipy(x64, seed, digits):
     np.testing.assert_allclose(fitted(forecast, outcome, weights), expected, atol=1e-13)
 
 
-def test_many_samples_at_once(x64):
-    stacks = [np.stack(parts) for parts in zip(*(draw(s, 60, 2) for s in range(6)), strict=True)]
-    together = fitted(*(stack.reshape(2, 3, 60) for stack in stacks)).reshape(6, 60)
-    for one, sample in zip(together, zip(*stacks, strict=True), strict=True):
-        np.testing.assert_allclose(one, reference(*sample), atol=1e-13)
-
-
 def test_an_example_of_weight_zero_changes_no_other(x64):
     forecast, outcome, weights = draw(9, 60, 12)
     weights[::3] = 0

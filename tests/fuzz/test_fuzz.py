@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.fuzz import arrays, commands, evaluation, losses, scores
 from tests.fuzz.arrays import Batch
-from tests.test_house import sources
+from tests.sources import sources
 
 THOROUGH = settings().max_examples > 100
 KINDS = arrays.KINDS if THOROUGH else arrays.FEW

@@ -4,7 +4,6 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from pgeom import simplex
 from pgeom.diagnosis import curvature
@@ -80,14 +79,6 @@ def test_losses_built_inside_a_vmap_belong_to_their_member():
         assert (np.max(np.abs(values[0] - values[1])) > 1e-3) == own, name
 
 
-def test_hpgs_mean_curvature_is_two():
-    F = structured.hpg_generator(K)
-    found = curvature.mean_curvature(F, K, key=jax.random.key(structured.GEOMETRY_SEED))
-    np.testing.assert_allclose(found, 2.0, rtol=1e-6)
-    other = curvature.mean_curvature(F, K, key=jax.random.key(1))  # other draws, nearly the same
-    np.testing.assert_allclose(other, 2.0, rtol=1e-2)
-
-
 def test_hpgs_ridges_are_those_of_the_protocol():
     F = structured.hpg_generator(10)
     assert F.w.shape == (4, 10)
@@ -98,14 +89,6 @@ def test_hpgs_ridges_are_those_of_the_protocol():
     np.testing.assert_allclose(structured.hpg_generator(10, ridges=0).scale, 2.0, rtol=1e-6)
     gentle = structured.hpg_generator(10, mean_curvature=0.5)
     np.testing.assert_allclose(4 * gentle.scale, F.scale, rtol=1e-6)
-
-
-@pytest.mark.parametrize("classes", [3, 10])
-def test_the_low_rank_factor_is_that_of_the_protocol(classes):
-    B = structured.low_rank_factor(classes)
-    assert B.shape == (classes, min(4, classes))
-    many = np.concatenate([structured.low_rank_factor(k) * np.sqrt(4) / 0.2 for k in range(50, 60)])
-    np.testing.assert_allclose([np.mean(many), np.std(many)], [0, 1], atol=0.06)
 
 
 def test_the_geometry_is_drawn_with_the_seed_of_the_protocol():

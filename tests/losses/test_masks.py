@@ -28,29 +28,6 @@ def loss(request):
     return LOSSES[request.param]
 
 
-def weighted_mean(loss, weights, logits, labels):
-    """The recipe of docs/targets.md."""
-    kept = weights > 0
-    values = loss(jnp.where(kept[..., None], logits, 0.0), jnp.where(kept, labels, 0))
-    return jnp.sum(weights * values) / jnp.sum(weights)
-
-
-def test_masked_examples_have_no_gradient(loss):
-    """Whatever they hold."""
-    logits = [[0.3, -0.2, 0.9], [np.nan] * 3, [INF, 0.0, -INF], [1e4, -1e4, 0.0], [1.0, 2.0, 0.0]]
-    logits, labels = jnp.array(logits), jnp.array([0, -1, -1, 7, 2])
-    weights = jnp.array([1.0, 0.0, 0.0, 0.0, 2.0])
-    mean = jax.jit(jax.value_and_grad(lambda z, y: weighted_mean(loss, weights, z, y)))
-    value, slope = mean(logits, labels)
-    np.testing.assert_array_equal(slope[1:4], 0)
-
-    kept = np.array([0, 4])
-    same = mean(logits.at[1:4].set(0.0), labels.at[1:4].set(0))
-    chex.assert_trees_all_equal((value, slope), same)
-    chex.assert_tree_all_finite(slope)
-    assert np.all(np.any(slope[kept] != 0, axis=1))
-
-
 # One class ruled out, next to saturation too, and all but the label.
 RULED = jnp.array([[0.3, -INF, 0.9], [-INF, 12.0, 0.9], [0.3, -INF, 30.0], [-INF, 0.0, -INF]])
 OUT = np.asarray(RULED) == -INF

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import pgeom
-from pgeom.diagnosis import search
 from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.own import (
     generator_loss,
@@ -68,18 +67,6 @@ def test_a_generator_is_matched_by_its_curvature_where_training_begins_or_ends(c
     np.testing.assert_allclose(again(point), factor * F(point), rtol=1e-5)
 
 
-@pytest.mark.parametrize("case", ["-Σ√p", "Brier with a penalty"])
-def test_a_matched_loss_begins_with_the_gradient_of_brier(case):
-    """Where probabilities are uniform; those of a mean over the simplex were 1e-5 of it."""
-
-    def slopes(spec):
-        uniform = jnp.zeros((3, 3))
-        return jax.grad(lambda z: jnp.sum(spec.build(STATS)(z, LABELS)))(uniform)
-
-    matched = generator_loss(MATCHED[case][0], "F")
-    np.testing.assert_allclose(slopes(matched), slopes(LOSSES["brier"]), rtol=1e-3, atol=1e-6)
-
-
 def test_without_matching_a_generator_is_left_as_it_is():
     plain = pgeom.on_logits(pgeom.bregman_score(cubic))(LOGITS, LABELS)
     left = generator_loss(cubic, "cubic", mean_curvature=None)
@@ -101,12 +88,6 @@ def test_what_no_factor_matches_is_refused_in_one_line(case):
     said = str(error.value)
     assert said.startswith("my.py:F must have a positive, finite curvature at uniform prob")
     assert said.endswith("(K=10); match=False leaves it as it is") and "\n" not in said
-
-
-def test_a_generator_can_be_built_inside_a_trace():
-    spec = generator_loss(cubic, "cubic")
-    traced = jax.jit(lambda stats: spec.build(stats)(LOGITS, LABELS))(STATS)
-    np.testing.assert_allclose(traced, values(spec), rtol=1e-6)
 
 
 def test_a_loss_is_taken_as_it_is():
@@ -132,28 +113,6 @@ def test_no_generator_is_refused(case):
         require_convex(F, 3, "my.py:F")
     assert str(error.value).startswith("my.py:F") and says in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_only_convexity_is_looked_at_before_training(monkeypatch):
-    """Whatever else a diagnosis has waits until somebody asks for it."""
-
-    def not_yet(*_, **__):
-        raise AssertionError("nobody asked for it")
-
-    for name in ("scan", "spacing", "_climb_curvature"):
-        monkeypatch.setattr(search, name, not_yet)
-    assert make_loss(lambda p: jnp.sum(p**4), 10).name == "<lambda>"
-    with pytest.raises(ValueError, match="F is not convex"):
-        require_convex(lambda p: -jnp.sum(p**4), 10, "F")
-
-
-def test_a_generator_that_was_diagnosed_is_not_looked_at_again(monkeypatch):
-    def F(p):
-        return jnp.sum(p**4)
-
-    assert pgeom.diagnose(F, 4).strictly_convex
-    monkeypatch.setattr(search, "_search", None)
-    assert require_convex(F, 4, "F").strictly_convex
 
 
 NO_LOSSES = {

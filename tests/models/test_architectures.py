@@ -62,9 +62,3 @@ def test_every_input_matters(model):
 def test_it_says_what_it_is_made_for(model):
     assert (model.inputs, model.classes) == (D, K)
     assert model.activations >= D
-
-
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_equal_models_are_one_key_of_a_cache(name):
-    make = ARCHITECTURES[name]
-    assert len({make(IMAGE, K), make(IMAGE, K), make((9, 9), K), make(IMAGE, 3)}) == 3

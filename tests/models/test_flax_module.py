@@ -71,12 +71,6 @@ def test_a_batch_has_the_key_of_its_first_example():
     assert not np.allclose(batch, model.logits(w, x[2:5]))
 
 
-def test_equal_modules_are_one_key_of_a_cache():
-    same = {make(modules.Net), make(modules.Net), make(modules.Net(K)), make(modules.Net, (D,), K)}
-    assert len(same) == 1
-    assert len(same | {make(modules.Net(K, 0.1)), make(modules.Net, (D + 1,))}) == 3
-
-
 BAD = [
     (modules.FewerLogits, r"must return logits \[3, 3\] for 3 examples, got \(3, 2\)"),
     (modules.Normalised, "batch statistics are not supported: use LayerNorm"),

@@ -1,10 +1,9 @@
 """The network against plain NumPy, its initialisation, and its dropout."""
 
-import jax
 import numpy as np
 import pytest
 
-from pgeom.models.model import MLP, kept_scale
+from pgeom.models.model import MLP
 
 
 def parts(model, vector):
@@ -58,14 +57,3 @@ def test_initial_weights_and_biases_are_uniform_within_fan_in():
             assert np.all(np.abs(values) <= bound)
             assert np.abs(values).max() > 0.85 * bound
         assert abs(kernel.std() / (bound / np.sqrt(3)) - 1) < 0.05
-
-
-@pytest.mark.parametrize("dropout", [0.1, 0.5])
-def test_dropout_keeps_its_share_and_the_mean(dropout):
-    model = MLP(64, 10, dropout=dropout)
-    first, second = model.masks(jax.random.key(0), 500)
-    assert first.shape == second.shape == (500, 96) and first.dtype == second.dtype == bool
-    for mask in (first, second):
-        assert abs(kept_scale(dropout) * np.mean(mask) - 1) < 0.02
-    assert abs(1 / kept_scale(dropout) - (1 - dropout)) < 1e-4
-    assert not np.array_equal(first, second)

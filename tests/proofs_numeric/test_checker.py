@@ -17,7 +17,7 @@ import pgeom
 from pgeom.certificates import certify_range
 from proofs_numeric import checker
 from tests.certificates.functions import CONVEX, OTHERS
-from tests.test_house import ROOT
+from tests.sources import ROOT
 
 NAMES = {  # a name, and the number of classes
     "waves": 3,

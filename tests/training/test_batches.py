@@ -7,7 +7,6 @@ import pytest
 
 from pgeom.losses import catalogue
 from pgeom.models.cnn import CNN
-from pgeom.models.model import MLP
 from pgeom.training import program
 from pgeom.training.program import batch_gradient
 from tests.training.conftest import FEATURES, LOSSES, MODEL, make_cell
@@ -21,16 +20,6 @@ IMAGES = CNN((28, 28), 10)
 def test_a_convolutional_network_is_trained_in_parts_that_fit_the_caches(rows, part):
     assert program.part_rows(IMAGES, rows) == part
     assert part * IMAGES.activations <= program.CACHED
-
-
-def test_a_batch_stays_whole_where_no_part_of_it_would_do():
-    assert program.part_rows(IMAGES, 257) == 257  # a prime
-    assert program.part_rows(IMAGES, 3 * 97) == 3 * 97  # thirds are too large, and 3 too small
-    assert program.part_rows(IMAGES, 2 * 61) == 61
-    assert program.part_rows(MLP(64, 10), 512) == 512  # it fits as it is
-    assert program.part_rows(MLP(784, 10, hidden=4096), 512) == 512  # its gradients are large
-    huge = CNN((2000, 2000), 2)
-    assert program.part_rows(huge, 64) == 64  # one image is more than fits
 
 
 @pytest.mark.parametrize("cheap", [0.0, 1.0], ids=["without padding", "with padding"])

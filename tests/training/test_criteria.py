@@ -46,15 +46,6 @@ def test_equals_the_metric(stop_on, seed):
 
 
 @pytest.mark.parametrize("stop_on", STOP_ON)
-def test_an_example_of_weight_zero_counts_for_nothing(stop_on):
-    weights = jnp.asarray(np.arange(20) < 15, jnp.float32)
-    first, second = draw(1), draw(1)
-    second[15:] = 7 * draw(2)[15:]
-    values = [float(value(stop_on, logits, weights)) for logits in (first, second)]
-    assert values[0] == pytest.approx(values[1], rel=1e-5)
-
-
-@pytest.mark.parametrize("stop_on", STOP_ON)
 def test_the_trainer_keeps_the_epoch_with_the_lowest_value(stop_on):
     cell = make_cell(3, learning_rate=0.05, wanted=[True])
     _, history = reference_run(cell, "ce", EPOCHS)

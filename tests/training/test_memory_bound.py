@@ -5,7 +5,6 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from pgeom.models.cnn import CNN
 from pgeom.training.trainer import memory_bounds, place
 from tests.training.conftest import MODEL, make_cell, make_programs, make_settings
 
@@ -35,10 +34,3 @@ def test_the_memory_of_a_cell_covers_its_arrays_and_grows_with_them():
     assert further >= 100 * 4 * (2 * MODEL.activations + 2)
     several = make_settings(devices=2, cells_per_device=5)
     assert bound(several) == least  # it is of one cell
-
-
-def test_of_a_batch_that_is_trained_in_parts_one_part_counts():
-    settings = replace(resized(make_settings((), devices=1), rows=512), model=CNN((28, 28), 3))
-    bounds = [bound(replace(settings, batch_size=batch)) for batch in (64, 256, 512)]
-    assert len(set(bounds)) == 1
-    assert bounds[0] < bound(replace(settings, batch_size=256, batched=True))

@@ -45,11 +45,3 @@ def test_the_sizes_chosen_suit_the_number_of_examples(examples):
     assert chosen.stopping.patience >= 10 and chosen.stopping.patience * steps >= 1000
     kept = {"epochs": 45, "batch_size": 512, "stopping": PAPER}
     assert replace(chosen, **kept) == PROTOCOL
-
-
-def test_a_given_size_is_kept_and_the_other_fits_it():
-    assert fit_to_size(6_000, epochs=3).epochs == 3
-    small, large = fit_to_size(6_000, batch_size=50), fit_to_size(6_000, batch_size=500)
-    assert (small.batch_size, large.batch_size) == (50, 500)
-    assert (small.epochs, large.epochs) == (167, 1000)
-    assert (small.stopping.patience, large.stopping.patience) == (10, 84)

@@ -11,8 +11,6 @@ import pytest
 from pgeom.losses.spec import LossSpec
 from tests.training.conftest import (
     EPOCHS,
-    MODEL,
-    inputs_of,
     make_cell,
     make_programs,
     trained,
@@ -35,18 +33,6 @@ def test_the_wanted_runs_are_those_of_a_cell_that_wants_all(programs, batched):
     some = trained(programs, [cells[0]._replace(wanted=SOME), cells[1]])
     chex.assert_trees_all_equal(runs(some[0], SOME), runs(everything[0], SOME))
     chex.assert_trees_all_equal(some[1], everything[1])
-
-
-def test_a_run_that_is_not_wanted_stays_where_it_began(programs):
-    cell = make_cell(0, wanted=SOME)
-    one = trained(programs, [cell])[0]
-    for epochs in (one.best_epoch, one.stopped_epoch, one.diverged_epoch, one.best_step):
-        assert epochs[1] == 0
-    np.testing.assert_array_equal(one.parameters[1], cell.initial)
-    assert np.all(np.isnan(one.validation_loss[1]))
-    chex.assert_tree_all_finite(one.validation_loss[SOME])
-    expected = MODEL.logits(cell.initial, inputs_of(cell.arrays, cell.arrays.inputs))
-    np.testing.assert_allclose(one.logits[1], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_run_that_is_not_wanted_takes_no_step():

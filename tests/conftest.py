@@ -52,6 +52,8 @@ def few_memory_mappings():
 
 # Files whose tests read one small report, which takes longer to make than they take.
 TOGETHER = ("test_report.py", "test_page.py", "test_studies.py")
+# Files of few tests that take long: begun last, they would keep one worker waiting for another.
+FIRST = (*TOGETHER, "test_readme.py", "test_own.py", "test_losses.py", "test_commands.py")
 
 
 class ByFile(LoadFileScheduling):
@@ -65,7 +67,12 @@ class ByFile(LoadFileScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """With `--dist loadfile`, which the README and continuous integration use."""
+    config.option.loadscopereorder = False  # by the number of tests
     return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in FIRST)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from html import unescape
 
 import pytest
 
+pytestmark = pytest.mark.browser
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WATCH = """<script>
 window.trouble = [];

@@ -29,7 +29,7 @@ Array([0.29194], dtype=float32)
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import jax
@@ -43,13 +43,14 @@ from pgeom.derivatives import derivative_of, pushforward
 from pgeom.functions import closure_converted, scalar_function
 from pgeom.generators import closed_forms, sum_over_parts
 from pgeom.pickling import picklable
-from pgeom.simplex import centred, displacement, softmax
+from pgeom.simplex import centred, displacement, rule_log_softmax, rule_softmax, softmax
 from pgeom.types import Generator, Labels, Loss, Rows, Score, Values, Vectors
 
 AGREEMENT = 8  # units of ε·size within which the definition and the integral are the same number
 NODES = {4: 6, 8: 12}  # of the quadrature, by the bytes per number
 AT_ONCE = 1_000_000  # numbers up to which all nodes of all examples are evaluated at once
 EXACT_ENOUGH = {4: 16, 8: 1024}  # size/value up to which the definition is as good as the integral
+FLAT = 1e-4  # powers of p_j that are taken for zero
 NEXT_TO_A_VERTEX = 31 / 32  # where a difference to F at the vertex has lost five bits
 
 PairFunction: TypeAlias = Callable[[Vectors, Vectors], Float[Array, "..."]]
@@ -110,8 +111,10 @@ class BregmanScore:
         """What a pickle or a copy holds: not the compiled function, which cannot be pickled."""
         return {"generator": self.generator}
 
-    def values(self, p: Rows, target: Int[Array, " n"] | Rows) -> Float[Array, " n"]:
-        """The score of each p."""
+    def values(
+        self, p: Rows, target: Int[Array, " n"] | Rows, logits: Rows | None = None
+    ) -> Float[Array, " n"]:
+        """The score of each p; with logits, see `any_divergence`."""
         soft = target.ndim == 2
         q = target if soft else jax.nn.one_hot(target, p.shape[1], dtype=p.dtype)
         d = jax.vmap(displacement)(q, p, p if soft else q)
@@ -119,7 +122,7 @@ class BregmanScore:
         def part_value(F):
             form = closed_forms(F).vertex_divergence
             if soft or form is None:
-                return _divergence(F, q, p, d)
+                return _divergence(F, q, p, d, logits)
             return jax.vmap(form)(target, p, d)
 
         divergence = sum_over_parts(part_value, self.generator, p.dtype)
@@ -136,11 +139,9 @@ class BregmanScore:
                 return divergence + _jensen_gap(F, target)
             if not soft and forms.score_on_logits is not None:
                 return jax.vmap(forms.score_on_logits)(logits, target)
-            # Without a closed form the score's gradient is that of autodiff next to p, where p_j
-            # itself may have underflowed to zero: the tangent of softmax is then replaced by the
-            # one at that point, or their product would be 0·∞.
-            floored = forms.divergence is None
-            p = jax.vmap(lambda z: softmax(z, floored))(logits)
+            p = jax.vmap(softmax)(logits)
+            if forms.divergence is None and (soft or forms.vertex_divergence is None):
+                return BregmanScore(F).values(jax.lax.stop_gradient(p), target, logits)
             return BregmanScore(F).values(p, target)
 
         return sum_over_parts(part_value, self.generator, logits.dtype)
@@ -196,12 +197,12 @@ def regret(score: Score) -> PairFunction:
     return lambda eta, p: risk(eta, p) - risk(eta, eta)
 
 
-def _divergence(F: Generator, q, p, d):
+def _divergence(F: Generator, q, p, d, logits=None):
     """D_F(q, p) of a batch; d = q − p may be known more accurately than the difference."""
 
     def part_value(F):
         form = closed_forms(F).divergence
-        return any_divergence(F, q, p, d) if form is None else jax.vmap(form)(q, p, d)
+        return any_divergence(F, q, p, d, logits) if form is None else jax.vmap(form)(q, p, d)
 
     return sum_over_parts(part_value, F, p.dtype)
 
@@ -308,33 +309,37 @@ def slopes(F: Generator, p: Rows) -> Rows:
 # any function ------------------------------------------------------------------------------------
 
 
-def any_divergence(F: Generator, q: Rows, p: Rows, d: Rows) -> Float[Array, " n"]:
+def any_divergence(
+    F: Generator, q: Rows, p: Rows, d: Rows, logits: Rows | None = None
+) -> Float[Array, " n"]:
     """D_F(q, p) for a batch, which skips the integral if none of its examples needs it.
 
-    Its derivative in p is −H(p)d, one Hessian-vector product; d has no derivative of its own.
+    Its derivative in p is −H(p)d, one Hessian-vector product, and in the logits −J(p)H(p)d; d has
+    no derivative of its own.
 
     Args:
       F: any function `F(p[K]) -> scalar`.
       q: the points that are compared with.
       p: points of the simplex.
       d: q − p, which may be known more accurately than the difference.
+      logits: those whose softmax p is, if it is to be differentiated in them, and not in p.
     """
     pure, parameters = closure_converted(scalar_function(F), jnp.sum(p, axis=0))
     q = q + jax.lax.stop_gradient(0 * p)  # which in a `shard_map` varies over devices as p does
-    return _pure_divergence(pure)(q, p, d, parameters)
+    return _pure_divergence(pure)(q, p, d, logits, parameters)
 
 
 def _pure_divergence(F: Callable) -> Callable:
-    """`divergence(q, p, d, parameters)` of `F(p, *parameters)`, with its rules of derivatives."""
+    """`divergence(q, p, d, logits, parameters)` of `F(p, *parameters)`, with its derivatives."""
 
     @jax.custom_jvp
-    def divergence(q, p, d, parameters):
+    def divergence(q, p, d, logits, parameters):
         return _value(lambda x: F(x, *parameters), q, p, d)
 
-    products = _hessian_products(F)
+    products, weighted_products = _hessian_products(F), _hessian_products(F, weighted=True)
 
     @derivative_of(divergence)
-    def rules(out, q, p, d, parameters):
+    def rules(out, q, p, d, logits, parameters):
         # By hand because ∇F(p) cancels from the derivative in p, −H(p)d, in exact arithmetic only.
         # The others are those of the definition, because a change of F may change which of the two
         # is valid.
@@ -344,11 +349,25 @@ def _pure_divergence(F: Callable) -> Callable:
 
             return by_definition(bound, q, p, d, values_at(bound, q), values_at(bound, p))[0]
 
+        def rule_of_p(dot):
+            log_p = jnp.log(simplex.interior(p, simplex.LOWEST))
+            return -jnp.sum(products(p, log_p, d, parameters) * dot, axis=1)
+
+        def rule_of_logits(dot):
+            # p_j(Hd)_j is as large as the loss where (Hd)_j, which is larger by 1/p_j, overflows
+            at, log_p = (jax.vmap(f)(logits) for f in (rule_softmax, rule_log_softmax))
+            inside = logits > -jnp.inf
+            log_p = jnp.where(inside, log_p, jnp.log(jnp.finfo(at.dtype).tiny))
+            moving = d - (at - jax.lax.stop_gradient(at))
+            weighted = jnp.where(inside, weighted_products(at, log_p, moving, parameters), 0.0)
+            return -jnp.sum(jax.vmap(simplex.remove_mean)(at, weighted) * dot, axis=1)
+
         moving = [q, d, *parameters]
         return (
             lambda dot: pushforward(definition, moving, [dot, dot, *[None] * len(parameters)]),
-            lambda dot: -jnp.sum(products(p, d, parameters) * dot, axis=1),
+            rule_of_p,
             None,
+            rule_of_logits,
             lambda dots: pushforward(definition, moving, [None, None, *dots]),
         )
 
@@ -414,30 +433,53 @@ def _curvature(F: Generator, x, d):
     return jax.jvp(lambda x: jax.jvp(F, (x,), (d,))[1], (_inside(x, 0.5),), (d,))[1]
 
 
-def _hessian_products(F: Callable) -> Callable:
-    """`products(p, d, parameters)`: H(p)d of `F(p, *parameters)` for a batch `[n, K]`."""
+def _hessian_products(F: Callable, weighted: bool = False) -> Callable:
+    """`products(p, log_p, d, parameters)` of `F(p, *parameters)` for a batch `[n, K]`.
+
+    Those are (H(p)d)_j, or p_j(H(p)d)_j if `weighted`. They move with log p and not with p.
+    """
 
     @jax.custom_jvp
-    def products(p, d, parameters):
-        return _first_products(lambda x: F(x, *parameters), p, d)
+    def products(p, log_p, d, parameters):
+        _, factor, values = _extension(lambda x: F(x, *parameters), p, log_p, d, weighted, 1)
+        return factor * values
 
     @derivative_of(products)
-    def rules(out, p, d, parameters):
+    def rules(out, p, log_p, d, parameters):
         # By hand because autodiff of p log p passes through 1/p³, which overflows long before the
         # derivative does.
-        def moved(*values):
-            return _first_products(lambda x: F(x, *values), p, d)
+        x, factor, _ = _extension(lambda x: F(x, *parameters), p, log_p, d, weighted, 2)
 
-        def bound(x):
-            return F(x, *parameters)
+        def near(log_p, d, *parameters):
+            moving = jnp.exp(log_p - jax.lax.stop_gradient(log_p))  # one, but it moves
+            values = factor * _products(lambda x: F(x, *parameters), x * moving, d)
+            return values * moving if weighted else values
 
-        return (
-            lambda dot: _second_products(bound, p, d, out, dot),
-            lambda dot: _linear_products(bound, p, d, out, dot),
-            lambda dots: pushforward(moved, parameters, dots),
-        )
+        def along(log_p_dot, d_dot, dots):
+            return pushforward(near, [log_p, d, *parameters], [log_p_dot, d_dot, *dots])
+
+        fixed = [None] * len(parameters)
+
+        def rule_of_log_p(dot):
+            if weighted:
+                dot = jnp.where(_is_flat(lambda dot: along(dot, None, fixed), d, out), 0.0, dot)
+            return along(dot, None, fixed)
+
+        return None, rule_of_log_p, lambda dot: along(None, dot, fixed), partial(along, None, None)
 
     return products
+
+
+def _is_flat(change: Callable, d, products):
+    """Where q_j > p_j, if the weighted products depend on no such p_j but by rounding.
+
+    Those of p log p are d_j. There autodiff subtracts numbers as large as the gradient, to get one
+    as small as p_j; where q_j < p_j, both are no larger than p_j.
+    """
+    uneven = 0.5 + jnp.arange(d.shape[1], dtype=d.dtype) * 0.309 % 0.5  # or two may cancel
+    rounding = AGREEMENT * jnp.finfo(d.dtype).eps * jnp.abs(products)
+    flat = jnp.abs(change(jnp.where(d > 0, uneven, 0.0))) <= rounding
+    return jnp.all(flat, axis=1, keepdims=True) & (d > 0)
 
 
 def _products(F: Generator, x, d):
@@ -445,59 +487,48 @@ def _products(F: Generator, x, d):
     return jax.vmap(lambda x, d: jax.jvp(jax.grad(F), (x,), (d,))[1])(x, d)
 
 
-def _first_products(F: Generator, p, d):
-    """H(p)d for a batch.
+def _extension(F: Generator, p, log_p, d, weighted: bool, order: int):
+    """A point x, factors c, and H(x)d, of which c_j (H(x)d)_j are the products at p.
 
-    Where autodiff overflows, as for p log p, through 1/p² long before 1/p does, the entry is
-    computed slightly inside the simplex and extrapolated to p like 1/p_j, which keeps p_j(Hd)_j.
+    Where autodiff overflows, as for p log p, through 1/p² long before 1/p does, and where p_j
+    itself has underflowed, it is replaced by a larger number, and p_j(Hd)_j continued from there
+    as the power of p_j that it is at x.
+
+    Args:
+      order: the derivative of F's gradient that must not overflow at x, 1 or 2.
     """
-    lowest, most = _products(F, _inside(p), d), jnp.finfo(p.dtype).max / 16
-    inside = _products(F, _inside(p, 0.5), d) * _ratio(p, 0.5)
-    # with room for what multiplies it
-    return jnp.clip(jnp.where(jnp.isfinite(lowest), lowest, inside), -most, most)
+    lowest = _inside(p, simplex.LOWEST)
+    most = jnp.finfo(p.dtype).max / 16  # with room for what multiplies it
 
+    def weights(x):
+        return x if weighted else x / lowest
 
-def _linear_products(F: Generator, p, d, products, d_dot):
-    """H(p)ḋ, extrapolated where and as `products` = H(p)d is: linear in ḋ."""
-    overflows = ~jnp.isfinite(_products(F, _inside(p), d))
-    x, ratio = _retreat(p, overflows, 0.5)
-    return _products(F, x, d_dot) * _growth(overflows, ratio, products, _products(F, x, d))
+    def change(x, dot):
+        return jax.jvp(lambda x: _products(F, x, d), (x,), (x * dot,))
 
+    here = _products(F, lowest, d) if order == 1 else sum(change(lowest, 1.0))
+    far = ~(jnp.abs(weights(lowest) * here) < most) | (log_p < jnp.log(lowest) - 0.01)
 
-def _second_products(F: Generator, p, d, products, p_dot):
-    """The change of `products` = H(p)d as p moves by ṗ: linear in ṗ.
+    def continued():
+        x = jnp.where(far, _inside(p, 0.2), lowest)
+        rise = jnp.where(far, log_p - jnp.log(x), 0.0)
+        there, moved = change(x, rise)
+        growth = rise + moved / jnp.where(there == 0, 1.0, there)
+        # what depends on p_j smoothly is no power of it, and ends at x_j
+        steep = jnp.abs(growth) > FLAT * jnp.max(-rise, axis=1, keepdims=True)
+        growth = jnp.where(steep & jnp.isfinite(growth), growth, 0.0)
+        # what may be all rounding: no faster than 1/p_j, and than where q_j > p_j
+        fastest = jnp.max(jnp.where(d > 0, growth, 0.0), axis=1, keepdims=True)
+        fastest = jnp.maximum(jnp.where(d < 0, -rise, 0.0), fastest)
+        # and no further than reverse mode goes without overflow
+        size = jnp.abs(there) * jnp.maximum(weights(x), 1.0)
+        room = jnp.log(most / jnp.where(size == 0, 1.0, size))
+        factor = weights(x) * jnp.exp(jnp.minimum(jnp.minimum(growth, room), fastest))
+        same = ~jnp.any(far, axis=1, keepdims=True)  # to the last bit
+        return x, factor, jnp.where(same, here, there)
 
-    Where autodiff overflows on the way, the entry is computed further inside the simplex, for the
-    same relative change of p_j, and extrapolated to p as (Hd)_j/p_j.
-    """
-
-    def change(x, x_dot, d):
-        return jax.jvp(lambda x: _products(F, x, d), (x,), (x_dot,))
-
-    lowest = _inside(p)
-    overflows = ~jnp.isfinite(change(lowest, lowest, d)[1])
-    x, ratio = _retreat(p, overflows, 0.2)
-    there, moved = change(x, p_dot * ratio, d)
-    return moved * _growth(overflows, ratio, products, there)
-
-
-def _retreat(p, overflows, power: float):
-    """Points where autodiff does not overflow, and how much larger than those of p entries are."""
-    x = jnp.where(overflows, _inside(p, power), _inside(p))
-    return x, jnp.where(overflows, _ratio(p, power), 1.0)
-
-
-def _ratio(p, power: float):
-    """How much larger entries further inside the simplex are than those of p."""
-    return simplex.interior(p, power) / simplex.interior(p, simplex.LOWEST)
-
-
-def _growth(overflows, ratio, products, there):
-    """How much larger an entry is at p than inside the simplex, where (Hd)_j is `there`: as much as
-    (Hd)_j itself, or by the ratio if that is zero; one where nothing overflows."""
-    known = overflows & jnp.isfinite(there) & (there != 0)
-    growth = jnp.where(known, products / jnp.where(known, there, 1.0), ratio)
-    return jax.lax.stop_gradient(growth)
+    at_p = lowest, weights(lowest), here
+    return jax.lax.stop_gradient(jax.lax.cond(jnp.any(far), continued, lambda: at_p))
 
 
 def _inside(p, power: float = 1.0):

@@ -119,6 +119,14 @@ def gaps_to_dominant(p: Row, values: Row) -> Row:
     return jnp.where(p > 0.5, 0.0, gaps)  # so that in reverse the entry is minus the sum of others
 
 
+def remove_mean(p: Row, weighted: Row) -> Row:
+    """p_j(h_j − Σ_k p_k h_k) of `weighted` = p_j h_j: the gradient in the logits of a slope h."""
+    dominant = p > 0.5
+    slope = jnp.sum(jnp.where(dominant, weighted, 0.0) / jnp.where(dominant, p, 1.0))
+    gaps = jnp.where(dominant, 0.0, weighted - p * slope)
+    return move_dominant(p, gaps - p * jnp.sum(gaps))
+
+
 @jax.custom_jvp
 def displacement(q: Row, p: Row, near: Row | None = None) -> Row:
     """q − p; in an entry that is close to one, minus the sum of the others, as Σ(q − p) = 0.

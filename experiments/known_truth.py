@@ -123,7 +123,6 @@ def show(studies: dict[int, Study], command: Command) -> list[Path]:
     runs = read_frames([*studies.values()], command.out)
     first, *others = regrets.grids(frame)
     grids = [first.with_notes(convergence_notes(runs, largest.training.epochs)), *others]
-    grids.append(regrets.displacements(frame, regrets.predict_displacement(largest)))
     return publish(command, "known-truth", grids, regrets.summarise_regrets(frame), figures)
 
 

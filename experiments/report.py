@@ -152,7 +152,6 @@ def read(studies: Studies, out: Path, theory: bool):
         runtime=frame(studies.runtime),
         regrets=regrets.measure_regrets(studies.known_truth, folder / "known_truth"),
         regret_legend=legend(mixture.losses),
-        displacement=regrets.predict_displacement(mixture),
         noisiest=read_logits(studies.noise["digits"], Regime.parse(NOISIEST), folder / "noise"),
         tail=read_logits(tail, tail.regimes[0], folder / "longtail"),
         tail_counts=np.bincount(labels, minlength=tail.dataset.num_classes).tolist(),

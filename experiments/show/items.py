@@ -19,7 +19,6 @@ from experiments.show.contrasts import (
     powered,
     ranks_grid,
     select_effects,
-    significance,
 )
 from experiments.show.controls import control_grids
 from experiments.show.figures import compared, studies
@@ -27,7 +26,6 @@ from experiments.show.links import compare_links, links_grid
 from experiments.show.metrics import CALIBRATION_ERRORS, METRICS, Samples, headline, select
 from experiments.show.page import Made
 from experiments.show.records import Evidence, Results
-from experiments.show.style import Figure
 from experiments.show.summary import convergence_notes, edge_notes, performance, version_notes
 from experiments.show.tables import Grid, means_grid
 from pgeom.data import sources
@@ -235,24 +233,30 @@ def of_evidence(evidence: Evidence) -> dict[str, Callable[[], Made]]:
     samples, effects = evidence.samples, evidence.effects
     rows = evidence.decisions.to_dict("records")
     chosen = {row["situation"]: row["label"] for row in rows}
-
-    def forest(reference: str, metric: str) -> Figure | None:
-        return compared.forest(samples, effects, reference=reference, metric=metric)
+    first = samples.headline.name
 
     return {
-        "fig:situations": lambda: compared.situations(evidence.judged, chosen),
+        "fig:situations": lambda: compared.verdicts(evidence.judged, "situation", chosen),
         "tab:decisions": lambda: [decisions.decision_grid(evidence.decisions)],
         "tab:claims": lambda: [claims.claims_grid(evidence.claims)],
         "tab:controls": lambda: control_grids(evidence.controls, evidence.control_runs),
         "fig:critical-difference": lambda: compared.critical_difference(evidence.ranked),
         "tab:ranks": lambda: [ranks_grid(evidence.ranked)],
-        "fig:forest-accuracy": lambda: forest("ce", samples.headline.name),
-        "fig:forest-nll": lambda: forest("ce", "nll"),
-        "fig:forest-brier-calibrated-nll": lambda: forest("brier", "calibrated_nll"),
+        "fig:forest-accuracy": lambda: compared.forest(effects, "ce", first),
+        "fig:forest-nll": lambda: compared.forest(effects, "ce", "nll"),
+        "fig:forest-brier-calibrated-nll": lambda: compared.forest(
+            effects, "brier", "calibrated_nll"
+        ),
         "tab:against-ce": lambda: against(evidence, "ce"),
         "tab:against-brier": lambda: against(evidence, "brier"),
         "tab:means": lambda: means_grids(samples),
     }
+
+
+def cells_of(evidence: Evidence) -> pd.DataFrame:
+    """The comparisons with cross-entropy in the headline metric, with the cell of each."""
+    part = select_effects(evidence.effects, REFERENCE, evidence.samples.headline.name)
+    return part.assign(cell=part["dataset"] + ", " + part["regime"])
 
 
 def of_results(results: Results) -> dict[str, Callable[[], Made]]:
@@ -265,11 +269,8 @@ def of_results(results: Results) -> dict[str, Callable[[], Made]]:
     cells = published.compare(published.load_published(), runs)
     proofs, exact = results.proofs, (results.regrets, results.regret_legend)
     return of_evidence(evidence) | {
-        "fig:supp-metric-heatmaps": lambda: compared.metric_heatmaps(runs, legend),
-        "fig:supp-clean-ranks": lambda: compared.clean_ranks(
-            results.clean, legend, evidence.ranked
-        ),
-        "tab:significance": lambda: [significance(runs, "every loss")],
+        "fig:supp-metric-heatmaps": lambda: compared.verdicts(cells_of(evidence), "cell", {}),
+        "fig:supp-clean-ranks": lambda: compared.clean_scatter(results.clean, legend),
         "fig:published": lambda: compared.published(cells),
         "tab:candidate-accuracy": lambda: candidate_accuracy(results),
         "tab:comparison": lambda: [published.counts_grid(cells), published.cells_grid(cells)],
@@ -295,7 +296,6 @@ def of_results(results: Results) -> dict[str, Callable[[], Made]]:
         "fig:regret-sizes": lambda: studies.regret_curves(*exact),
         "fig:regret-heatmaps": lambda: studies.regret_heatmaps(*exact),
         "tab:regrets": lambda: regrets.grids(results.regrets),
-        "tab:displacement": lambda: [regrets.displacements(results.regrets, results.displacement)],
         "fig:natural-corruption": lambda: studies.natural_corruption(
             probed, legend, measures.NATURAL
         ),

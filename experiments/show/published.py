@@ -6,7 +6,6 @@
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -98,55 +97,6 @@ def yardstick(cells: int, seeds: int) -> str:
         f"independent draws of one protocol, of {PUBLISHED_SEEDS} and of {count(seeds, 'seed')}, "
         f"agree within one sd in about {one} of {cells} cells and within two in about {two}"
     )
-
-
-def put_beside(grid: Grid, values: Mapping[tuple[int, int], str]) -> Grid:
-    """A grid with a column "paper" behind each column for which there are published values.
-
-    Args:
-      grid: our table.
-      values: texts by row and column of the grid.
-    """
-    columns = {column for _, column in values}
-    order = [k for own in range(len(grid.header)) for k in [own] * (1 + (own in columns))]
-    beside = [k > 0 and order[k - 1] == own for k, own in enumerate(order)]
-    places = list(zip(order, beside, strict=True))
-    shown = {own: new for new, (own, paper) in enumerate(places) if not paper}
-    notes = ["paper: as published, of five seeds"] if values else []
-    return grid._replace(
-        header=["paper" if paper else grid.header[own] for own, paper in places],
-        rows=[
-            [values.get((row, own), "–") if paper else texts[own] for own, paper in places]
-            for row, texts in enumerate(grid.rows)
-        ],
-        best={(row, shown[column]) for row, column in grid.best},
-        footnotes=[*grid.footnotes, *notes],
-    )
-
-
-def with_published(grid: Grid, table: str, keys: Callable[[int, int], Iterable[tuple]]) -> Grid:
-    """A grid of means with the published ones beside them.
-
-    Args:
-      grid: with labels in its first column.
-      table: the label of the published table.
-      keys: `keys(row, column)` are the (dataset, regime, label of the loss, metric) of a cell.
-    """
-    cells = load_published()
-    known = {
-        (row["dataset"], row["regime"], LOSSES[row["loss"]].label, row["metric"]): plus_minus(
-            row["mean"], row["sd"]
-        )
-        for row in cells[cells["table"] == table].to_dict("records")
-    }
-    texts = {
-        (row, column): known[key]
-        for row in range(len(grid.rows))
-        for column in range(1, len(grid.header))
-        for key in keys(row, column)
-        if key in known
-    }
-    return put_beside(grid, texts)
 
 
 def counts_grid(compared: pd.DataFrame) -> Grid:

@@ -15,7 +15,6 @@ from experiments.show.controls import compare_controls
 from experiments.show.decisions import decide, judge_situations
 from experiments.show.figures.panels import Legend
 from experiments.show.metrics import Samples
-from experiments.show.regrets import Displacement
 from experiments.show.theory import Proofs
 from pgeom.losses.spec import LossSpec
 
@@ -111,7 +110,6 @@ class Results(NamedTuple):
     runtime: pd.DataFrame
     regrets: pd.DataFrame  # where the posterior is known
     regret_legend: Legend  # of the losses of those
-    displacement: Displacement  # of APMS there, as theory has it
     noisiest: TestLogits  # of digits
     tail: TestLogits
     tail_counts: list[int]  # training examples of each class

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
@@ -22,12 +21,8 @@ from experiments.show.tables import Grid, means_grid
 from pgeom import generators
 from pgeom.data import splits
 from pgeom.data.regimes import Regime, transition
-from pgeom.diagnosis.bounds import hessian_lipschitz
-from pgeom.diagnosis.curvature import envelope
-from pgeom.losses.catalogue import LOSSES
 from pgeom.losses.structured import hpg_generator
 from pgeom.messages import count
-from pgeom.paper.displacement import Penalty, displacement_bounds, minimise, safe_step
 from pgeom.scores import bregman_divergence
 from pgeom.types import Generator
 
@@ -123,16 +118,7 @@ def _softmax(logits: Float[np.ndarray, "S n K"]) -> Float[np.ndarray, "S n K"]:
     return shifted / shifted.sum(axis=-1, keepdims=True)
 
 
-POINTS = 32  # posteriors at which the displacement is predicted
 FORECASTS = {RAW: "as trained", SCALED: "at the temperature of validation"}
-
-
-class Displacement(NamedTuple):
-    """The mean of ‖p* − η‖ for APMS with β held at `beta0`, and the mean of its bound."""
-
-    beta0: float
-    predicted: float
-    bound: float
 
 
 def summarise_regrets(frame: pd.DataFrame) -> pd.DataFrame:
@@ -149,7 +135,8 @@ def grids(frame: pd.DataFrame) -> list[Grid]:
     made = []
     for (regime, posterior, forecast), part in largest.groupby(CASE, sort=False):
         title = f"regret to the posterior of {posterior} labels, {regime}, {FORECASTS[forecast]}"
-        made.append(_grid(title, part, {name: part[name] for name in SCORES}))
+        columns = {name: part[name] for name in SCORES} | {"‖p − η‖": part["distance"]}
+        made.append(_grid(title, part, columns))
     for regime, part in frame.groupby("regime", sort=False):
         chosen = part[(part["posterior"] == CLEAN) & (part["forecast"] == RAW)]
         by_size = {f"{size} examples": one["log"] for size, one in chosen.groupby("size")}
@@ -167,37 +154,3 @@ def _grid(title: str, frame: pd.DataFrame, columns: dict[str, pd.Series]) -> Gri
     notes = [f"mean ± sample sd over {count(frame['seed'].nunique(), 'seed')}"]
     values = lambda label, name: parts[name][label]  # noqa: E731
     return means_grid(title, labels, names, values, notes=notes, lower=True, digits=4)
-
-
-def displacements(frame: pd.DataFrame, theory: Displacement) -> Grid:
-    """‖p̂ − η‖ on clean labels in the largest sample, and what theory predicts for APMS."""
-    chosen = frame[(frame["posterior"] == CLEAN) & (frame["forecast"] == RAW)]
-    largest = chosen[(chosen["size"] == chosen["size"].max()) & (chosen["regime"] == CLEAN)]
-    chosen = chosen if largest.empty else largest
-    note = (
-        f"theory: with β held at {theory.beta0:g}, the risk of APMS is least at a mean distance of "
-        f"{theory.predicted:.3f} from η, at most {theory.bound:.3f} by the cone bound; with β "
-        "faded, at η itself"
-    )
-    columns = {"mean ‖p − η‖": chosen["distance"]}
-    return _grid("distance from the posterior", chosen, columns).with_notes([note])
-
-
-def predict_displacement(study: Study) -> Displacement:
-    """What theory says of some posteriors of a study's dataset."""
-    assert study.dataset.posterior is not None
-    K, beta = study.dataset.num_classes, LOSSES["apms"].constants["beta0"]
-    F, penalty = hpg_generator(K), Penalty(tau=0.1, kappa=0.2, nu=0.1)
-    with jax.enable_x64(True):
-        curvature, lipschitz = envelope(F, K), float(hessian_lipschitz(F, K).sharp)
-        step = safe_step(curvature, lipschitz, penalty, beta=beta)
-        eta = jnp.asarray(study.dataset.posterior[:POINTS])
-
-        def one(eta):
-            starts = jnp.concatenate([eta[None], jnp.full((1, K), 1 / K), jnp.eye(K)])
-            least = minimise(F, eta, penalty, beta=beta, step=step, starts=starts)
-            bounds = displacement_bounds(curvature, lipschitz, eta, penalty, beta=beta)
-            return jnp.linalg.norm(least.point - eta), bounds.cone
-
-        distance, bound = map(np.asarray, jax.jit(jax.vmap(one))(eta))
-    return Displacement(beta, float(distance.mean()), float(bound.mean()))

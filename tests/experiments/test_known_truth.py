@@ -80,7 +80,6 @@ def test_tables_and_figures_are_written(trained):
     page = (out / "tables-known-truth.md").read_text()
     assert "## regret to the posterior of observed labels, symmetric-40, as trained" in page
     assert "| Loss | 60 examples | 120 examples |" in page
-    assert "theory: with β held at 0.2" in page
     assert "best in their last epoch: not converged, try --epochs 4" in page
 
 

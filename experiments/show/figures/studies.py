@@ -290,22 +290,13 @@ def calibration(frame: pd.DataFrame, entries: Legend, probed: pd.DataFrame | Non
 
 
 def natural_corruption(frame: pd.DataFrame, entries: Legend, columns: dict[str, str]) -> Figure:
-    """Accuracy under each random corruption, one panel per family."""
-    families = by_family(entries, frame["loss"])
-    ticks = [label.removesuffix(" ↑") for label in columns.values()]
-    with figure(1, len(families), (1 + 2.2 * len(families), 2.9), sharey=True) as (drawing, axes):
-        for axis, (family, shown) in zip(axes[0], families.items(), strict=True):
-            for place, entry in enumerate(shown):
-                # no line: corruptions have no order that it could follow
-                x = np.arange(len(columns)) + 0.11 * (place - (len(shown) - 1) / 2)
-                values = frame[frame["loss"] == entry.name][[*columns]]
-                points(axis, entry, x, values, 1.0, linestyle="")
-            axis.set_title(family)
-            axis.set_xticks(range(len(ticks)), ticks, rotation=30, ha="right")
-            legend_below(axis, gap=0.75)
-        axes[0][0].set_ylabel("test accuracy (higher is better)")
+    """Accuracy under each random corruption, one panel each."""
+    losses, size = present(entries, frame), len(columns)
+    with figure(1, size, (2.4 * size, height(len(losses))), sharey=True) as (drawing, axes):
+        for axis, (field, label) in zip(axes[0], columns.items(), strict=True):
+            dots(axis, losses, [Series(frame, field)], label.removesuffix(" ↑"))
         models = f"{frame['dataset'].iloc[0]}, clean-trained models under input corruption"
-        title(drawing, f"{models}: mean ± sample sd over {seeds(frame)}")
+        title(drawing, f"{models}: test accuracy, {seeds(frame)} and means")
         return drawing
 
 

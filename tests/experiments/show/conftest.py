@@ -10,7 +10,7 @@ from experiments.engine.results import TestLogits
 from experiments.show.figures.panels import legend
 from experiments.show.items import of_results
 from experiments.show.records import Results, weigh
-from experiments.show.regrets import CLEAN, RAW, SCALED, SCORES, Displacement
+from experiments.show.regrets import CLEAN, RAW, SCALED, SCORES
 from pgeom.losses.catalogue import GENERAL, LOSSES
 
 SEEDS = 3
@@ -91,7 +91,6 @@ def every_loss():
         runtime=clean,
         regrets=make_regrets(general, rng),
         regret_legend=legend(general),
-        displacement=Displacement(0.2, 0.01, 0.02),
         noisiest=make_logits("digits", "symmetric-40", general, rng),
         tail=make_logits("long-tail", "long-tail-30", losses, rng),
         tail_counts=[*range(100, 0, -10)],

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from experiments.shell import command_line, loading
@@ -23,7 +24,7 @@ COLUMNS = 100  # at most, of what is printed
 def main(
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME…")] = (),
     classes: Annotated[tuple[int, ...], tyro.conf.arg(metavar="K…")] = (),
-    generator: Annotated[str, tyro.conf.arg(metavar="SOURCE:FUNCTION")] = "",
+    generator: Annotated[str | None, tyro.conf.arg(metavar="SOURCE:FUNCTION")] = None,
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     certify: tyro.conf.FlagCreatePairsOff[bool] = False,
@@ -53,18 +54,19 @@ def main(
       json: Print JSON on standard output, and nothing else there.
     """
     progress = command_line.make_console(stderr=True)
-    if only and (generator or certify):
+    own = generator is not None
+    if only and (own or certify):
         option = "--certify" if certify else "--generator"
         raise UsageError(f"--only: has no meaning with {option}, which has claims of its own")
     runner.check_classes(classes)
-    jobs = [] if generator or certify else runner.plan_jobs(only, classes)
+    jobs = [] if own or certify else runner.plan_jobs(only, classes)
     for folder, option in ((figures, "--figures"), (out, "--out")):
         if folder is not None:
             require_writable(folder, option=option)
     if certify:
         return _certify(generator, classes or GENERATOR_CLASSES, progress, json, out)
     runner.configure()
-    if generator:
+    if generator is not None:
         results, notes = _check_generator(generator, classes or GENERATOR_CLASSES, progress)
     else:
         results, notes = runner.run(jobs, progress), []
@@ -104,30 +106,35 @@ def _check_generator(
 
 
 def _certify(
-    spec: str, classes: tuple[int, ...], progress: Console, json: bool, out: Path | None
+    spec: str | None, classes: tuple[int, ...], progress: Console, json: bool, out: Path | None
 ) -> int:
     """Certify the paper's generators and ranges, or a user's generator; 1 if one is disproved."""
     from proofs_numeric import certified
 
-    own = {spec: loading.load(spec, option="--generator")} if spec else None
-    rows, ranges = [], []
+    own = {spec: loading.load(spec, option="--generator")} if spec is not None else None
+    rows: certified.Rows = []
     for K in classes:
         for name, F in (own or certified.paper_generators(K)).items():
             with progress.status(Text(f"{name}, K = {K}")):
                 rows.append(certified.prove(name, F, K))
-        for name, (function, gap) in {}.items() if own else certified.paper_ranges(K).items():
+    for K in () if own else classes:
+        for name, (function, gap) in certified.paper_ranges(K).items():
             with progress.status(Text(f"{name}, K = {K}")):
-                ranges.append(certified.prove_range(name, function, K, gap))
+                rows.append(certified.prove_range(name, function, K, gap))
     if out is not None:
-        certified.write([*rows, *ranges], out)
+        certified.write(rows, out)
     if json:
-        everything = certified.to_json([*rows, *ranges])
+        everything = certified.to_json(rows)
         print(json_format.dumps(everything, ensure_ascii=False), file=command_line.results())
     else:
         console = command_line.make_console()
-        for part in (*certified.to_rich([*rows, *ranges]), certified.summary([*rows, *ranges])):
-            console.print(part)
-    return 1 if any("disproved" in (row.convex, row.strictly_convex) for row in rows) else 0
+        for columns, cells in certified.tables(rows):
+            grid = Table(*columns)
+            for line in cells:
+                grid.add_row(*line)
+            console.print(grid)
+        console.print(certified.summary(rows))
+    return 1 if any("disproved" in row[:4] for row in rows) else 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ the simplex is proved. Each is a file that the checker verifies.
 """
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -23,12 +22,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from rich.table import Table
 
 from experiments.shell.files import write_text
 from pgeom.certificates import certify, certify_range
 from pgeom.diagnosis import check_generator
-from pgeom.generators import Hyperbolic, Quadratic
 from pgeom.losses.catalogue import MARGIN
 from pgeom.paper.margin import penalty, smooth_margin
 from pgeom.types import Generator
@@ -102,47 +99,28 @@ def prove_range(name: str, function: Callable[[Any], Any], K: int, gap: float = 
 
 def paper_ranges(K: int) -> dict[str, tuple[Callable[[Any], Any], float]]:
     """The functions whose ranges are proved at the experiments' constants, and the gaps."""
-    tau = MARGIN["tau"]
     found = {  # the same for every label
-        "APMS: −m_τ(p, y)": lambda p: -smooth_margin(p, 0, tau=tau),
-        "APMS: penalty r(p, y)": lambda p: penalty(p, 0, **MARGIN),
+        "APMS: −m_τ(p, y)": (lambda p: -smooth_margin(p, 0, tau=MARGIN["tau"]), GAP),
+        "APMS: penalty r(p, y)": (lambda p: penalty(p, 0, **MARGIN), GAP),
     }
-    for name, F in quadratics(K).select("clean seed 0").values.items():
-        found |= {f"{name}: score of label {y}": metric_score(F, y) for y in range(K)}
-    if K > SMALL:
-        return {name: (function, GAP) for name, function in found.items()}
-    F = hyperbolics(K).values["HPG experiments R=4"]
-    found |= {f"HPG R=4: score of label {y}": ridge_score(F, y) for y in range(K)}
-    constant = {"logit gradients over √2·M_T/T, at most 8/27": (LOGIT_GRADIENTS[K], 1e-3)}
-    return {name: (function, GAP) for name, function in found.items()} | constant
+    scored = quadratics(K).select("clean seed 0").values
+    if K <= SMALL:
+        scored |= {"HPG R=4": hyperbolics(K).values["HPG experiments R=4"]}
+        found["logit gradients over √2·M_T/T, at most 8/27"] = LOGIT_GRADIENTS[K], 1e-3
+    for name, F in scored.items():
+        found |= {f"{name}: score of label {y}": (score(F, K, y), GAP) for y in range(K)}
+    return found
 
 
-def metric_score(F: Quadratic, y: int) -> Callable[[Any], Any]:
-    """½(p − e_y)ᵀA(p − e_y)."""
-    A = np.asarray(F.A, np.float64)
+def score(F: Generator, K: int, y: int) -> Callable[[Any], Any]:
+    """ℓ_F(p, y), by its definition."""
 
-    def score(p):
-        d = p - np.eye(len(A))[y]
-        return d @ A @ d / 2
+    def function(p):
+        vertex = jnp.asarray(np.eye(K)[y], p.dtype)
+        value, change = jax.jvp(F, (p,), (vertex - p,))
+        return F(vertex) - value - change
 
-    return score
-
-
-def ridge_score(F: Hyperbolic, y: int) -> Callable[[Any], Any]:
-    """s[λ‖p − e_y‖²/2 + Σ a ρ² D(v(p), v(e_y))], D of log cosh."""
-    kept = np.asarray(F.a) != 0  # the others are there for a common shape
-    w, b, rho, a = (np.asarray(x, np.float64)[kept] for x in (F.w, F.b, F.rho, F.a))
-    end = (w[:, y] - b) / rho
-    at_end = np.logaddexp(end, -end) - math.log(2)
-
-    def score(p):
-        v = (w @ p - b) / rho
-        log_cosh = jax.nn.softplus(-2 * v) + v - math.log(2)
-        divergence = at_end - log_cosh - jnp.tanh(v) * (end - v)
-        square = jnp.sum((p - np.eye(w.shape[1])[y]) ** 2) / 2
-        return float(F.scale) * (float(F.lam) * square + jnp.sum(a * rho**2 * divergence))
-
-    return score
+    return function
 
 
 def _two_classes(p):
@@ -168,13 +146,13 @@ def _three_classes(p):
 LOGIT_GRADIENTS = {2: _two_classes, 3: _three_classes}
 
 
-def to_rich(rows: Rows) -> list[Table]:
-    """A table of generators and one of ranges, where there are any."""
-    tables = [Table(*columns) for columns, _ in _sections(rows)]
-    for table, (_, lines) in zip(tables, _sections(rows), strict=True):
-        for line in lines:
-            table.add_row(*line)
-    return tables
+def tables(rows: Rows) -> list[tuple[tuple[str, ...], list[list[str]]]]:
+    """The columns and the cells of a table of generators and of one of ranges, if there are any."""
+    found = []
+    for kind, columns in SECTIONS.items():
+        cells = [[*map(_text, row[:-1])] for row in rows if isinstance(row, kind)]
+        found += [(columns, cells)] if cells else []
+    return found
 
 
 def to_json(rows: Rows) -> list[dict[str, Any]]:
@@ -192,7 +170,7 @@ def summary(rows: Rows) -> str:
 def write(rows: Rows, folder: Path) -> None:
     """The report as proofs.md and proofs.json, and every certificate as a file beside them."""
     lines = ["# Claims, proved in ball arithmetic", "", summary(rows)]
-    for columns, cells in _sections(rows):
+    for columns, cells in tables(rows):
         lines += ["", *markdown_table(columns, cells)]
     write_text(folder / "proofs.md", "\n".join([*lines, ""]))
     write_text(folder / "proofs.json", json.dumps(to_json(rows), ensure_ascii=False) + "\n")
@@ -200,16 +178,6 @@ def write(rows: Rows, folder: Path) -> None:
         name = re.sub(r"[^0-9A-Za-z]+", "-", row[0]).strip("-")
         text = json.dumps(row.document, ensure_ascii=False)
         write_text(folder / "certificates" / f"{name}-K{row.K}.json", text + "\n")
-
-
-def _sections(rows: Rows) -> list[tuple[tuple[str, ...], list[list[str]]]]:
-    """The columns and the cells of each table that has rows."""
-    kinds = {kind: [row for row in rows if isinstance(row, kind)] for kind in SECTIONS}
-    return [
-        (SECTIONS[kind], [[*map(_text, row[:-1])] for row in some])
-        for kind, some in kinds.items()
-        if some
-    ]
 
 
 def _text(value: Any) -> str:

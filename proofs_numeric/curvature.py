@@ -12,13 +12,14 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.numpy.linalg import eigvalsh
 
 from pgeom.diagnosis import curvature
 from pgeom.generators import Hyperbolic
 from proofs_numeric.claims import Cases, Claim, Family
 from proofs_numeric.configurations import hyperbolics, quadratics
 from proofs_numeric.regret import ENVELOPE, TANGENT
-from proofs_numeric.search import draws, maximise, points
+from proofs_numeric.search import draws, max_abs, maximise, points
 
 NOT_CONVEX = "beyond the paper: D(η, ·) is not convex for HPG"
 
@@ -30,22 +31,22 @@ def generator(F: Hyperbolic, p: jax.Array) -> jax.Array:
 
 def gradient(F: Hyperbolic, p: jax.Array) -> jax.Array:
     """Eq. (hpg-gradient), `[K]`."""
-    tanh = jnp.tanh((jnp.dot(F.w, p) - F.b) / F.rho)
-    return F.scale * (F.lam * (p - 1 / p.shape[0]) + jnp.dot(F.a * F.rho * tanh, F.w))
+    tanh = jnp.tanh((F.w @ p - F.b) / F.rho)
+    return F.scale * (F.lam * (p - 1 / p.shape[0]) + ((F.a * F.rho * tanh) @ F.w))
 
 
 def hessian(F: Hyperbolic, p: jax.Array) -> jax.Array:
     """Eq. (hpg-hessian), `[K, K]`."""
-    sech2 = 1 - jnp.tanh((jnp.dot(F.w, p) - F.b) / F.rho) ** 2
-    return F.scale * (F.lam * jnp.eye(p.shape[0]) + jnp.dot(F.w.T * (F.a * sech2)[None], F.w))
+    sech2 = 1 - jnp.tanh((F.w @ p - F.b) / F.rho) ** 2
+    return F.scale * (F.lam * jnp.eye(p.shape[0]) + ((F.w.T * (F.a * sech2)[None]) @ F.w))
 
 
 def divergence_hessian(F: Hyperbolic, eta: jax.Array, p: jax.Array) -> jax.Array:
     """∇²_p D(η, p) = s[λI + Σ a_r sech²(v_r)(1 − 2 tanh(v_r)(v_r − v_r(η))) w_r w_rᵀ], `[K, K]`."""
-    v, at_eta = ((jnp.dot(F.w, x) - F.b) / F.rho for x in (p, eta))
+    v, at_eta = ((F.w @ x - F.b) / F.rho for x in (p, eta))
     tanh = jnp.tanh(v)
     bend = F.a * (1 - tanh**2) * (1 - 2 * tanh * (v - at_eta))
-    return F.scale * (F.lam * jnp.eye(p.shape[0]) + jnp.dot(F.w.T * bend[None], F.w))
+    return F.scale * (F.lam * jnp.eye(p.shape[0]) + ((F.w.T * bend[None]) @ F.w))
 
 
 def measure_metrics(cases: Cases) -> dict:
@@ -53,8 +54,8 @@ def measure_metrics(cases: Cases) -> dict:
 
     def one(F, p):
         H = jax.vmap(jax.hessian(F))(p)
-        spectra = jnp.linalg.eigvalsh(H)
-        wrong = jnp.max(jnp.abs(H - F.A[None]))
+        spectra = eigvalsh(H)
+        wrong = max_abs(H - F.A[None])
         return {"wrong": wrong, "least": jnp.min(spectra), "most": jnp.max(spectra)}
 
     q = cases.map(one, points(cases.K, count=1)) | cases.evaluate(curvature.envelope, **ENVELOPE)
@@ -75,18 +76,18 @@ def measure_ridges(
 
     def relative(stated, derived, *points):
         stated, derived = jax.vmap(stated)(*points), jax.vmap(derived)(*points)
-        return jnp.max(jnp.abs(stated - derived)) / jnp.max(jnp.abs(derived)), derived
+        return max_abs(stated - derived) / max_abs(derived), derived
 
     def one(F, p, starts, onto):
         def D(eta, p):
             # the definition, because the library's form is not differentiable where p_k is 0
-            return F(eta) - F(p) - jnp.dot(jax.grad(F)(p), eta - p)
+            return F(eta) - F(p) - (jax.grad(F)(p) @ (eta - p))
 
         def extreme(P, sign):
             def eigenvalue(p):
-                H = jnp.dot(P, jnp.dot(jax.hessian(generator, argnums=1)(F, p), P))
+                H = P @ jax.hessian(generator, argnums=1)(F, p) @ P
                 # the projected matrix has an eigenvalue 0 for 1: out of the way of the least
-                return jnp.linalg.eigvalsh(sign * H - (1 + jnp.trace(H)) * (jnp.eye(K) - P))[-1]
+                return eigvalsh(sign * H - (1 + jnp.trace(H)) * (jnp.eye(K) - P))[-1]
 
             return maximise(eigenvalue, starts).value
 
@@ -100,7 +101,7 @@ def measure_ridges(
             "∇F": relative(partial(gradient, F), jax.grad(derive), p)[0],
             "∇²F": relative(partial(hessian, F), jax.hessian(derive), p)[0],
             "∇²D": bent,
-            "lowest": jnp.min(jnp.linalg.eigvalsh(derived)),
+            "lowest": jnp.min(eigvalsh(derived)),
         } | dict(zip(("least", "most", "least_T", "most_T"), found, strict=True))
 
     q = cases.map(one, points(K, count=4), starts, onto)

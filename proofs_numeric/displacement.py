@@ -139,7 +139,7 @@ def measure(
         def gap(p):
             """max_v ⟨∇f(p), p − v⟩ over the simplex, zero where p is stationary."""
             slope = jax.jvp(jax.grad(F), (p,), (p - eta,))[1] + beta * jax.grad(risk)(p)
-            return jnp.dot(slope, p) - jnp.min(slope)
+            return slope @ p - jnp.min(slope)
 
         def vertex_penalty(e):
             return displacement.expected_penalty(e, jnp.eye(K)[0], penalty)

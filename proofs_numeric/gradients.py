@@ -14,6 +14,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.numpy.linalg import eigvalsh, norm
 
 from pgeom import simplex
 from pgeom.diagnosis import bounds, curvature
@@ -21,7 +22,7 @@ from pgeom.scores import bregman_score, on_logits
 from proofs_numeric import every_class_count
 from proofs_numeric.claims import Cases, Claim, Family
 from proofs_numeric.configurations import hyperbolics, quadratics
-from proofs_numeric.search import draws, maximise, move_inside, points
+from proofs_numeric.search import draws, max_abs, maximise, move_inside, over, points
 
 LABEL = "Eq. (logit-gradient)"
 SHARPER = "beyond the paper: the constant 8√2/27 and M_T in place of M/√2"
@@ -47,36 +48,29 @@ def measure(cases: Cases, form=gradient_form) -> dict:
             p, e_y = move_inside(p), simplex.vertex(y, K, p.dtype)
             stated = jax.grad(lambda p: -F(p) - jax.jvp(F, (p,), (e_y - p,))[1])(p)
             wrong = jnp.stack([stated, jax.grad(lambda p: score(p, y))(p)]) - form(F, p, y)[None]
-            return jnp.max(jnp.abs(wrong))
+            return max_abs(wrong)
 
         def sizes(p, y):
             h = gradient_form(F, p, y)
-            return jnp.stack([jnp.linalg.norm(h), jnp.linalg.norm(p * (h - jnp.dot(p, h)))])
+            return jnp.stack([norm(h), norm(p * (h - (p @ h)))])
 
         def steepest(y):
-            best = jax.vmap(lambda e: maximise(lambda p: jnp.dot(e, sizes(p, y)), starts))(
-                jnp.eye(2)
-            )
+            best = over(lambda e: maximise(lambda p: e @ sizes(p, y), starts), jnp.eye(2))
             log_p = jnp.log(move_inside(best.point[1]))
-            slopes = [
-                jax.grad(lambda z, T=T: on_logits(score, T)(z, y))(T * log_p) for T in TEMPERATURES
-            ]
-            return best.value[0], jnp.linalg.norm(jnp.stack(slopes), axis=1)
+            in_z = [norm(jax.grad(on_logits(score, T))(T * log_p, y)) for T in TEMPERATURES]
+            return best.value[0], *in_z
 
         labels = jnp.arange(K)
-        in_p, in_z = jax.vmap(steepest)(labels)
-        over_labels = jax.vmap(error, in_axes=(None, 0))
-        errors = jax.vmap(over_labels, in_axes=(0, None))(points, labels)
-        return jnp.max(errors), jnp.max(in_p), jnp.max(in_z, axis=0)
+        return over(error, points, labels).max(), *map(jnp.max, over(steepest, labels))
 
     starts = np.concatenate([thirds, np.eye(K)[1:2], draws(K, count=2, seed=6)])
-    error, in_p, in_z = cases.map(one, points(K, count=2), starts)
+    error, in_p, *in_z = cases.map(one, points(K, count=2), starts)
     q = cases.evaluate(curvature.envelope, M="M")
     q |= {"error": error / q["M"], "in_p": in_p, "√2M": math.sqrt(2) * q["M"], "16/27": 16 / 27}
-    for i, T in enumerate(TEMPERATURES):
+    for T, size in zip(TEMPERATURES, in_z, strict=True):
         names = {f"paper{T}": "paper", f"sharp{T}": "sharp"}
         q |= cases.evaluate(partial(bounds.logit_gradient, temperature=T), **names)
-        q |= {f"in_z{T}": in_z[:, i], f"share{T}": in_z[:, i] / q[f"paper{T}"]}
+        q |= {f"in_z{T}": size, f"share{T}": size / q[f"paper{T}"]}
     return q
 
 
@@ -87,19 +81,19 @@ def measure_softmax(cases: Cases) -> dict:
     thirds[:2], half[:2] = (1 / 3, 2 / 3), 0.5
     d = thirds - np.eye(K)[0]
 
-    def norm(z, T):
+    def jacobian_norm(z, T):
         # the largest singular value, which is an eigenvalue
-        return jnp.linalg.eigvalsh(jax.jacobian(lambda z: jax.nn.softmax(z / T))(z))[-1]
+        return eigvalsh(jax.jacobian(lambda z: jax.nn.softmax(z / T))(z))[-1]
 
     def one(T, starts, scaled):
         def joint(p):
             d = p - simplex.vertex(0, K, p.dtype)
-            push = jnp.linalg.norm(p * (d - jnp.dot(p, d)))
-            return 0.5 * (norm(jnp.log(p), 1.0) * jnp.linalg.norm(d) + push)
+            push = norm(p * (d - (p @ d)))
+            return 0.5 * (jacobian_norm(jnp.log(p), 1.0) * norm(d) + push)
 
         return {
-            "norm": maximise(lambda p: norm(T * jnp.log(p), T), starts).value,
-            "at_half": norm(T * scaled, T),
+            "norm": maximise(lambda p: jacobian_norm(T * jnp.log(p), T), starts).value,
+            "at_half": jacobian_norm(T * scaled, T),
             "joint": maximise(joint, starts).value,
             "1/(2T)": 1 / (2 * T),
         }

@@ -11,11 +11,12 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.numpy.linalg import eigvalsh, norm
 
 from pgeom.diagnosis import bounds
 from proofs_numeric.claims import Cases, Claim, Family
 from proofs_numeric.configurations import hyperbolics
-from proofs_numeric.search import draws, maximise, points
+from proofs_numeric.search import draws, max_abs, maximise, over, points
 
 LABEL = "Eq. (hessian-lipschitz)"
 DIRECTIONS = 4
@@ -32,18 +33,18 @@ def measure(cases: Cases, change=lambda F: F) -> dict:
         def largest(h, P):
             def norm(p):
                 slope = jax.jvp(jax.hessian(F), (p,), (h,))[1]
-                return jnp.max(jnp.abs(jnp.linalg.eigvalsh(jnp.dot(P, jnp.dot(slope, P)))))
+                return max_abs(eigvalsh(P @ slope @ P))
 
             return maximise(norm, starts).value
 
-        over_directions = jax.vmap(largest, in_axes=(0, None))
-        whole, tangent = jnp.max(jax.vmap(over_directions)(directions, spaces), axis=1)
+        along = jax.vmap(lambda some, P: over(lambda h: largest(h, P), some))
+        whole, tangent = along(directions, spaces).max(axis=1)
         hessians = jax.vmap(jax.hessian(F))(starts)
         first, second = np.triu_indices(len(starts), 1)
-        distance = jnp.linalg.norm(starts[first] - starts[second], axis=1)
-        change = jnp.max(jnp.abs(jnp.linalg.eigvalsh(hessians[first] - hessians[second])), axis=1)
-        chord = jnp.max(jnp.where(distance > 1e-3, change / distance, 0))
-        return {"whole": whole, "tangent": tangent, "chord": chord}
+        distance = norm(starts[first] - starts[second], axis=1)
+        change = jnp.abs(eigvalsh(hessians[first] - hessians[second])).max(axis=1)
+        chord = jnp.where(distance > 1e-3, change / distance, 0)
+        return {"whole": whole, "tangent": tangent, "chord": chord.max()}
 
     q = cases.map(one, starts, np.stack(spaces), beside=(directions,))
     changed = Cases(K, {name: change(F) for name, F in cases.values.items()})

@@ -40,7 +40,7 @@ def measure(cases: Cases, penalty=margin.penalty) -> dict:
         eta = jnp.zeros(K).at[0].set(1.0) - e * direction
 
         def risk(p):
-            return jnp.dot(eta, penalty(jnp.broadcast_to(p, (K, K)), jnp.arange(K), **constants))
+            return eta @ penalty(jnp.broadcast_to(p, (K, K)), jnp.arange(K), **constants)
 
         return jax.jvp(risk, (eta,), (direction,))[1]
 

@@ -20,7 +20,7 @@ from proofs_numeric import exact_range
 from proofs_numeric.claims import Cases, Claim, Family
 from proofs_numeric.configurations import hyperbolics, quadratics
 from proofs_numeric.regret import ENVELOPE
-from proofs_numeric.search import MOST, Proof, draws, maximise, move_inside, points
+from proofs_numeric.search import MOST, Proof, draws, maximise, move_inside, over, points
 
 LABEL = "Props. (capm, hpg)"
 QUADRATIC = "beyond the paper: the exact range of a quadratic score"
@@ -41,19 +41,14 @@ RANGE = (
 
 def largest_at_points(F, starts):
     """The largest ℓ_F(p, y) at the starts: of a convex loss, vertices among them suffice."""
-    return jnp.max(jax.vmap(lambda p: losses(F, p))(starts))
+    return over(bregman_score(F), starts, jnp.arange(starts.shape[1])).max()
 
 
 def largest_by_ascents(F, starts):
     """The largest ℓ_F(p, y) that ascents over p find."""
     score = bregman_score(F)
     labels = jnp.arange(starts.shape[1])
-    return jnp.max(jax.vmap(lambda y: maximise(lambda p: score(p, y), starts).value)(labels))
-
-
-def losses(F, p):
-    """ℓ_F(p, y) for every label y, `[K]`."""
-    return jax.vmap(lambda y: bregman_score(F)(p, y))(jnp.arange(p.shape[0]))
+    return over(lambda y: maximise(lambda p: score(p, y), starts).value, labels).max()
 
 
 def measure(cases: Cases, supremum=largest_at_points) -> dict:
@@ -61,12 +56,11 @@ def measure(cases: Cases, supremum=largest_at_points) -> dict:
     K = cases.K
 
     def one(F, points, starts):
-        table = jax.vmap(lambda p: losses(F, p))(points)
-        vertices = jnp.max(jax.vmap(lambda p: losses(F, p))(jnp.eye(K)))
-        found = supremum(F, starts)
+        losses = over(bregman_score(F), points, jnp.arange(K))
+        found, vertices = supremum(F, starts), largest_at_points(F, jnp.eye(K))
         largest = jnp.maximum(found, vertices)
         return {
-            "negative": -jnp.min(table),
+            "negative": -losses.min(),
             "vertices": vertices,
             "found": found,
             "largest": largest,
@@ -110,9 +104,7 @@ def measure_rays(cases: Cases, origin=simplex.vertex) -> dict:
             far = jnp.sum(d**2) > NEAR
             return jnp.where(far, growth / jnp.where(far, t * jnp.sum(d**2), 1), jnp.inf)
 
-        grid = [x.ravel() for x in jnp.meshgrid(*map(jnp.arange, (len(points), K, len(TIMES))))]
-        each = jax.vmap(slope)(points[grid[0]], grid[1], jnp.array(TIMES)[grid[2]])
-        return {"growth": jnp.min(each)}
+        return {"growth": over(slope, points, jnp.arange(K), jnp.array(TIMES)).min()}
 
     return cases.map(one, points(K, count=2)) | cases.evaluate(curvature.envelope, **ENVELOPE)
 

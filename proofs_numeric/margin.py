@@ -16,13 +16,14 @@ Beyond the paper, for the sharper bounds of the second part: the penalty is conv
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.numpy.linalg import eigvalsh, norm
 
 from pgeom.compilation import quick_jit
 from pgeom.paper import displacement, margin
 from pgeom.paper.displacement import Penalty
 from proofs_numeric.claims import Cases, Claim, Family
 from proofs_numeric.configurations import float64
-from proofs_numeric.search import draws, maximise, points
+from proofs_numeric.search import draws, max_abs, maximise, over, points
 
 RANGE, PENALTY = "Eq. (margin-minimum)", "Eq. (penalty-bound)"
 FIXED, SLOPE = "App. (apms, margin at fixed a)", "App. (apms, linear bound)"
@@ -55,7 +56,7 @@ def measure(cases: Cases, penalty=margin.penalty, margin_range=margin.margin_ran
 
             def objective(p):
                 value, slope = jax.value_and_grad(r)(p)
-                return jnp.dot(choice, jnp.stack([m(p), value, -jnp.dot(slope - at_q, p - q)]))
+                return choice @ jnp.stack([m(p), value, -((slope - at_q) @ (p - q))])
 
             at_q = jax.grad(r)(q)
             return maximise(objective, starts).value
@@ -64,21 +65,21 @@ def measure(cases: Cases, penalty=margin.penalty, margin_range=margin.margin_ran
         signed = [[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 1.0, 0.0]]
         choices = jnp.array(signed + [[0.0, 0.0, 1.0]] * (len(centres) - 4))
         low_m, high_m, low_r, high_r, *bends = jax.vmap(extreme)(choices, centres)
-        least, most = penalty_range(margin_range, K, constants)
         m_min, m_max = margin_range(K, tau=constants.tau)
+        r_min, C_r = margin.penalty_range(K, **constants._asdict())
         return {
             # −m_min > 0, so that a ratio says something
             "-m_low": low_m, "m_high": high_m, "r_low": -low_r, "r_high": high_r,
             "bend": jnp.max(jnp.stack(bends)),
             "-m(e₂)": -m(jnp.eye(K)[1]), "m(e₁)": m(jnp.eye(K)[0]),
             "r(e₂)": r(jnp.eye(K)[1]), "r(e₁)": r(jnp.eye(K)[0]),
-            "-m_min": -m_min, "m_max": m_max, "r_min": least, "C_r": most,
+            "-m_min": -m_min, "m_max": m_max, "r_min": r_min, "C_r": C_r,
         }  # fmt: skip
 
     def everything(p, constants):
         total = jax.value_and_grad(lambda p: jnp.sum(penalty(p, labels, **constants._asdict())))
-        ranges = (*margin_range(K, tau=constants.tau), *penalty_range(margin_range, K, constants))
-        return *ranges, *total(p)
+        ranges = margin.penalty_range(K, **constants._asdict())
+        return *margin_range(K, tau=constants.tau), *ranges, *total(p)
 
     q = cases.map(one, np.concatenate([np.eye(K)[:4], draws(K, count=3, seed=7)]))
     with jax.enable_x64(False):
@@ -87,14 +88,6 @@ def measure(cases: Cases, penalty=margin.penalty, margin_range=margin.margin_ran
         constants = Penalty(*(np.float32(x) for x in (SHARP_TAU, 0.2, 0.1)))
         computed = [np.ravel(x) for x in quick_jit(everything)(p, constants)]
     return q | {"broken": np.mean(~np.isfinite(np.concatenate(computed)))}
-
-
-def penalty_range(margin_range, K: int, constants: Penalty):
-    """ν softplus((κ − m)/ν) for the largest and the least margin."""
-    low, high = margin_range(K, tau=constants.tau)
-    return [
-        constants.nu * jax.nn.softplus((constants.kappa - m) / constants.nu) for m in (high, low)
-    ]
 
 
 def least_margin(K, tau, a):
@@ -126,7 +119,7 @@ def measure_shares(cases: Cases) -> dict:
         def extreme(sign):
             return sign * maximise(lambda others: sign * m(others, a), starts).value
 
-        low, high = jax.vmap(extreme)(jnp.array([-1.0, 1.0]))
+        low, high = over(extreme, jnp.array([-1.0, 1.0]))
         vertex, growth = jax.value_and_grad(m, argnums=1)(starts[1], a)
         ends = {"low": low, "high": high, "at_centre": m(starts[0], a), "at_vertex": vertex}
         return {name: ABOVE + x for name, x in ends.items()} | {"slope": growth}
@@ -161,23 +154,30 @@ def measure_slopes(cases: Cases, gradient=margin_gradient) -> dict:
             return jax.grad(lambda p: margin.smooth_margin(p, y, tau=case.tau))(p)
 
         def risk_slope(p, eta):
-            return jnp.linalg.norm(jax.grad(displacement.expected_penalty)(p, eta, case))
+            return norm(jax.grad(displacement.expected_penalty)(p, eta, case))
 
         def error(p, y):
-            return jnp.max(jnp.abs(slope(p, y) - gradient(p, y, case.tau)))
+            return max_abs(slope(p, y) - gradient(p, y, case.tau))
 
         def bend(p):
             r = lambda p: margin.penalty(p, jnp.array(0), **case._asdict())  # noqa: E731
-            return jnp.linalg.eigvalsh(jax.hessian(r)(p))[-1]
+            return eigvalsh(jax.hessian(r)(p))[-1]
 
-        over_labels = jax.vmap(error, in_axes=(None, 0))
+        def steepness(p, of_margin):
+            margins = norm(slope(p, jnp.array(0)))
+            return jnp.where(of_margin, margins, risk_slope(p, starts[-1]))
+
+        def steepest(of_margin):
+            return maximise(lambda p: steepness(p, of_margin), starts).value
+
+        of_margin, of_risk = over(steepest, jnp.array([True, False]))
         return {
-            "error": jnp.max(jax.vmap(over_labels, in_axes=(0, None))(starts, jnp.arange(K))),
-            "steepest": maximise(lambda p: jnp.linalg.norm(slope(p, jnp.array(0))), starts).value,
-            "risk": maximise(lambda p: risk_slope(p, starts[-1]), starts).value,
-            "corner": jnp.linalg.norm(slope(jnp.eye(K)[1], jnp.array(0))),
+            "error": over(error, starts, jnp.arange(K)).max(),
+            "steepest": of_margin,
+            "risk": of_risk,
+            "corner": norm(slope(jnp.eye(K)[1], jnp.array(0))),
             "risk_corner": risk_slope(jnp.eye(K)[1], jnp.eye(K)[0]),
-            "bend": jnp.max(jax.vmap(bend)(points)),
+            "bend": over(bend, points).max(),
             "1/(2ν)": 1 / (2 * case.nu),
             "1/(2τ)": 1 / (2 * case.tau),
             "bound": 1 / (2 * case.nu) + 1 / (2 * case.tau),

@@ -10,6 +10,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.numpy.linalg import norm
 
 from pgeom import simplex
 from pgeom.compilation import quick_jit
@@ -65,9 +66,9 @@ def reference(F: Generator, z: jax.Array) -> tuple[jax.Array, jax.Array]:
     def push(x):
         return jax.jvp(jax.grad(F), (x,), (d,))[1]
 
-    integrand = jax.vmap(lambda rest: jnp.dot(d, push(target - rest * d)))(jnp.asarray(left))
+    integrand = jax.vmap(lambda rest: d @ push(target - rest * d))(jnp.asarray(left))
     slope = -push(p)
-    return jnp.dot(weights, integrand), p * (slope - jnp.dot(p, slope))
+    return weights @ integrand, p * (slope - (p @ slope))
 
 
 def computed(loss: Loss, logits):
@@ -85,10 +86,10 @@ def measure(cases: Cases, loss: Callable = library_loss, plain: bool = False) ->
             values, slopes = computed(loss(F), logits)
             finite = jnp.isfinite(values) & jnp.all(jnp.isfinite(slopes), axis=1)
             value, slope = (x[:-2].astype(near.dtype) for x in (values, slopes))
-            miss = jnp.linalg.norm(slope - exact_slope, axis=1)
+            miss = norm(slope - exact_slope, axis=1)
             return {
                 f"{prefix}error": jnp.max(jnp.abs(value - exact) / exact),
-                f"{prefix}miss": jnp.max(miss / jnp.linalg.norm(exact_slope, axis=1)),
+                f"{prefix}miss": jnp.max(miss / norm(exact_slope, axis=1)),
                 f"{prefix}negative": -jnp.min(value),
                 f"{prefix}broken": jnp.mean((~finite).astype(near.dtype)),
             }
@@ -129,7 +130,7 @@ def float32_claims(prefix: str = "", **limits) -> tuple[Claim, ...]:
 def naive_loss(F):
     def loss(z, label):
         p, e_y = jax.nn.softmax(z), (jnp.arange(z.shape[-1]) == label).astype(z.dtype)
-        return F(e_y) - F(p) - jnp.dot(jax.grad(F)(p), e_y - p)
+        return F(e_y) - F(p) - (jax.grad(F)(p) @ (e_y - p))
 
     return loss
 

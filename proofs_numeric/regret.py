@@ -6,16 +6,19 @@ Sharper: the tangent envelope m_T, M_T for m, M, and for HPG a matrix on either 
 ½dᵀH⁻d ≤ D_F ≤ ½dᵀH⁺d, with each ridge's smallest and largest sech² over the simplex.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.numpy.linalg import eigh
 
 from pgeom import simplex
 from pgeom.diagnosis import curvature, formulas
 from pgeom.scores import bregman_divergence, bregman_score, conditional_risk
 from proofs_numeric.claims import Cases, Claim, Family
 from proofs_numeric.configurations import hyperbolics, quadratics
-from proofs_numeric.search import draws, maximise, points
+from proofs_numeric.search import draws, max_abs, maximise, over, points
 
 ENVELOPE = {"m": "m", "M": "M", "m_T": "m_tangent", "M_T": "M_tangent"}
 TANGENT = "beyond the paper: only the curvature along the simplex counts"
@@ -39,7 +42,7 @@ def pairs(K: int) -> tuple[np.ndarray, np.ndarray]:
 def identity(F, eta, p, divergence):
     """D(η, p) and the error of the lemma, `[n]` each."""
     risk, D = conditional_risk(bregman_score(F)), divergence(F)(eta, p)
-    return D, jnp.max(jnp.abs(risk(eta, p) - risk(eta, eta) - D))
+    return D, max_abs(risk(eta, p) - risk(eta, eta) - D)
 
 
 def measure_metrics(cases: Cases, divergence=bregman_divergence) -> dict:
@@ -47,13 +50,13 @@ def measure_metrics(cases: Cases, divergence=bregman_divergence) -> dict:
 
     def one(F, eta, p):
         basis = jnp.asarray(simplex.tangent_basis(cases.K))
-        along = jnp.dot(jnp.linalg.eigh(basis.T @ F.A @ basis)[1].T, basis.T)
+        along = eigh(basis.T @ F.A @ basis)[1].T @ basis.T
         centre = jnp.full(along.shape, 1 / cases.K)
         eta, p = jnp.concatenate([eta, centre]), jnp.concatenate([p, centre * (1 + along / 2)])
         D, error = identity(F, eta, p, divergence)
         d = eta - p
         square, closed = jnp.sum(d**2, axis=1), 0.5 * jnp.einsum("ni,ij,nj->n", d, F.A, d)
-        apart, wrong = square > APART, jnp.max(jnp.abs(D - closed))
+        apart, wrong = square > APART, max_abs(D - closed)
         ratio = 2 * D / jnp.where(apart, square, 1)
         least = jnp.min(jnp.where(apart, ratio, jnp.inf))
         most = jnp.max(jnp.where(apart, ratio, -jnp.inf))
@@ -75,7 +78,7 @@ def measure_ridges(cases: Cases, divergence=bregman_divergence) -> dict:
         def extreme(H, sign, eta):
             def ratio(p):
                 d = eta - p
-                half = 0.5 * jnp.dot(d, jnp.dot(H, d))
+                half = 0.5 * (d @ H @ d)
                 return jnp.where(
                     jnp.sum(d**2) > APART, sign * divergence(F)(eta, p) / half, jnp.nan
                 )
@@ -83,8 +86,7 @@ def measure_ridges(cases: Cases, divergence=bregman_divergence) -> dict:
             return maximise(ratio, starts).value
 
         signs = jnp.array([-1.0, 1.0, -1.0, 1.0])
-        over_eta = jax.vmap(extreme, in_axes=(None, None, 0))
-        found = jnp.max(jax.vmap(over_eta, in_axes=(0, 0, None))(sides, signs, few), axis=1)
+        found = jax.vmap(lambda *side: over(partial(extreme, *side), few).max())(sides, signs)
         names = "least", "most", "lower", "upper"
         return dict(zip(names, signs * found, strict=True)), identity(F, eta, p, divergence)[1]
 
@@ -101,7 +103,7 @@ def swapped_arguments(F):
 
 def gradient_at_q(F):
     def pair(q, p):
-        return F(q) - F(p) - jnp.dot(jax.grad(F)(q), q - p)
+        return F(q) - F(p) - (jax.grad(F)(q) @ (q - p))
 
     return jnp.vectorize(pair, signature="(k),(k)->()")
 

@@ -49,6 +49,18 @@ def move_inside(p: jax.Array) -> jax.Array:
     return inward(p, INSIDE)
 
 
+def max_abs(x: jax.Array) -> jax.Array:
+    """The largest |x| of an array, as of errors."""
+    return jnp.max(jnp.abs(x))
+
+
+def over(function: Callable, *grids: jax.Array) -> jax.Array:
+    """`function` at every combination of points of the grids, with an axis for each of them."""
+    for i in reversed(range(len(grids))):
+        function = jax.vmap(function, in_axes=[0 if i == j else None for j in range(len(grids))])
+    return function(*grids)
+
+
 class Optimum(NamedTuple):
     """The largest value that a search found, and the point `[K]` that has it."""
 

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.numpy.linalg import eigvalsh
 from matplotlib.axes import Axes
 
 from experiments.show import style as figure_style
@@ -72,7 +73,7 @@ def tangent_eigenvalues(F: Generator) -> np.ndarray:
     basis = jnp.asarray(simplex.tangent_basis(K))
 
     def spectrum(p):
-        return jnp.linalg.eigvalsh(basis.T @ jax.hessian(F)(p) @ basis)
+        return eigvalsh(basis.T @ jax.hessian(F)(p) @ basis)
 
     return np.ravel(quick_jit(jax.vmap(spectrum))(draws(K, count=700, seed=20)))
 

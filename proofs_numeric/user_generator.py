@@ -15,6 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.numpy.linalg import norm
 
 from experiments.shell.errors import UsageError, refusals
 from pgeom import simplex
@@ -149,7 +150,7 @@ def _search(F: Generator, points) -> dict[str, jax.Array]:
     regret, size, loss = risk(eta, p) - risk(eta, eta), sizes(F, eta, p), on_logits(score)
 
     def steepness(p, y):
-        return jnp.linalg.norm(jax.grad(lambda z: loss(z, y))(jnp.log(p)))
+        return norm(jax.grad(lambda z: loss(z, y))(jnp.log(p)))
 
     def largest(objective):
         each = jax.vmap(lambda y: maximise(lambda p: objective(p, y), points).value)

@@ -25,8 +25,8 @@ def test_rows_say_proved_disproved_or_searched():
 
 def test_the_table_and_the_json_have_every_row():
     rows = [certified.prove("squares", lambda p: jnp.sum(p**2), K) for K in (2, 3)]
-    (table,) = certified.to_rich(rows)
-    assert table.row_count == 2
+    ((_, cells),) = certified.tables(rows)
+    assert len(cells) == 2
     assert [row["M_tangent"] for row in certified.to_json(rows)] == [2, 2]
     assert certified.summary(rows).startswith("Convexity: 2 proved, 0 disproved, 0 searched")
 
@@ -66,11 +66,11 @@ def test_logit_gradients_are_at_most_8_over_27(K):
 
 def test_the_ranges_of_scores_are_the_exact_ones():
     F = configurations.one_ridge(2)
-    row = certified.prove_range("ridge", certified.ridge_score(F, 0), 2, gap=0.1)
+    row = certified.prove_range("ridge", certified.score(F, 2, 0), 2, gap=0.1)
     exact, _ = exact_range.largest_loss(F)
     assert exact.low <= row.largest <= 1.12 * exact.high and row.highest <= exact.high
     F = configurations.quadratics(3).values["extremal: pair metric"]
-    row = certified.prove_range("metric", certified.metric_score(F, 0), 3)
+    row = certified.prove_range("metric", certified.score(F, 3, 0), 3)
     assert (row.least, row.largest) == pytest.approx((0, 7), abs=1e-9)  # 1 + 2c
 
 

@@ -13,7 +13,7 @@ from pgeom.messages import count
 if TYPE_CHECKING:
     import pandas as pd
 
-Flag = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+Flag = tyro.conf.FlagCreatePairsOff[bool]
 
 
 def main(

@@ -14,8 +14,8 @@ from pgeom.messages import count
 def main(
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
     out: Path = Path("results/noise"),
-    trust: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False,
+    trust: tyro.conf.FlagCreatePairsOff[bool] = False,
+    json: tyro.conf.FlagCreatePairsOff[bool] = False,
 ) -> int:
     """Train a recorded run again and compare every value; exit code 1 if one differs.
 

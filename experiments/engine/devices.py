@@ -18,26 +18,21 @@ SHUTDOWN_SECONDS = 24 * 3600  # the other processes wait for the primary one, wh
 def prepare_devices(devices: int | None) -> int:
     """Set up JAX for training on so many devices, by default all there are.
 
-    On a CPU every core becomes a device, each running single-threaded: members in parallel beat
+    On a CPU every core becomes a device, each running single-threaded: cells in parallel beat
     threads inside a small matrix product. Where JAX has its devices already, it keeps them.
     """
     if devices is not None and devices < 1:
         raise UsageError(f"--devices must be at least 1, got {devices}")
-    simulate_devices(available_cores())
-    available = jax.device_count()
-    if devices is not None and devices > available:
-        raise UsageError(f"--devices must be at most {available}, all there are, got {devices}")
-    return devices or available
-
-
-def simulate_devices(count: int) -> None:
-    """Set up JAX with so many single-threaded devices on a CPU, however many cores it has."""
     jax.config.update("jax_enable_x64", False)
     use_cache(min_seconds=0.0)
     flags = [*os.environ.get("XLA_FLAGS", "").split(), ONE_THREAD]
     os.environ["XLA_FLAGS"] = " ".join(dict.fromkeys(flags))
     with suppress(RuntimeError):
-        jax.config.update("jax_num_cpu_devices", count)
+        jax.config.update("jax_num_cpu_devices", available_cores())
+    available = jax.device_count()
+    if devices is not None and devices > available:
+        raise UsageError(f"--devices must be at most {available}, all there are, got {devices}")
+    return devices or available
 
 
 def describe_device(count: int) -> dict[str, str | int]:

@@ -99,7 +99,7 @@ class Options:
     package.module:cubic. The file is run."""
     own_losses: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE:NAME…")] = ()
     """Functions loss(logits, labels) of your own, named in the same way. The file is run."""
-    no_match: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    no_match: tyro.conf.FlagCreatePairsOff[bool] = False
     """Leave --generators as they are, instead of rescaling each to the curvature of the Brier score
     at uniform probabilities, or at the vertices if it is less there."""
     link: Link = "softmax"
@@ -107,7 +107,7 @@ class Options:
     generator (brier, capm, hpg, --generators) the canonical link of that generator."""
     target: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
     """The column of the labels, where the dataset is a .csv or .parquet file."""
-    impute: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    impute: tyro.conf.FlagCreatePairsOff[bool] = False
     """Fill missing values of a dataset from a file: numbers by the mean of the training part,
     others by a category of their own."""
     noise_map: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FROM:TO…")] = ()
@@ -123,9 +123,9 @@ class Options:
     """How many devices to train on; all there are if not given."""
     memory: float | None = None
     """GiB that the members trained at once may take; a larger job is cut in pieces."""
-    distributed: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    distributed: tyro.conf.FlagCreatePairsOff[bool] = False
     """Be one of the processes of a job that Slurm, Open MPI, Kubernetes or Cloud TPU started."""
-    json: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print the aggregated table as JSON, and nothing else, on stdout."""
     formats: tuple[Literal["png", "pdf", "svg", "tex", "csv", "md"], ...] = ()
     """In which forms to write figures and tables besides the usual one."""

@@ -10,6 +10,7 @@ from collections import defaultdict
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -37,6 +38,7 @@ from pgeom.data.splits import split_rows
 from pgeom.training.program import StaticSettings
 from pgeom.training.trainer import (
     Programs,
+    Trained,
     compile_programs,
     memory_bounds,
     share_features,
@@ -189,14 +191,14 @@ def _train_part(
                     train(programs, features, data, 1)
             started, advance = time.perf_counter(), partial(_advance, bar, task, finished, wanted)
             results = train(programs, features, data, epochs, advance)
-            more: dict = {"device": device}
+            more: dict[str, Any] = {"device": device}
             if study.timed:
                 more["seconds"] = time.perf_counter() - started
             finished += int(np.sum(wanted))
             for done in writing:
                 done.result()
             writing = [
-                background.submit(write_cell, study, store, one, trained, more)
+                background.submit(_write, study, store, one, trained, more)
                 for one, trained in zip(prepared, results, strict=True)
                 if jax.process_index() == 0
             ]
@@ -206,7 +208,9 @@ def _train_part(
     return time.perf_counter() - begun
 
 
-def write_cell(study: Study, store: Store, prepared: PreparedCell, trained, more: dict) -> None:
+def _write(
+    study: Study, store: Store, prepared: PreparedCell, trained: Trained, more: dict[str, Any]
+) -> None:
     """Score and record the wanted runs of a trained cell."""
     records, arrays = make_records(study, prepared, trained)
     store.add(identify(study).member(prepared.cell), [one | more for one in records], arrays)

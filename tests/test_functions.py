@@ -38,11 +38,9 @@ def third(p):
 BEYOND = {
     "beyond the end": (third, "p[2], but p has 2 entries"),
     "before the start": (lambda p: p[-3] ** 2, "p[-3], but p has 2 entries"),
-    "an array of JAX": (lambda p: jnp.sum(p[jnp.array([0, -4])] ** 2), "p[-4]"),
     "take": (lambda p: jnp.take(p, 2) ** 2, "p[2]"),
     "mapped": (lambda p: jnp.sum(jax.vmap(lambda k: p[k] ** 2)(jnp.arange(3))), "p[2]"),
     "jitted": (jax.jit(third), "p[2]"),
-    "slice": (lambda p: jnp.sum(jax.lax.dynamic_slice(p, (1,), (2,)) ** 2), "from entry 1 on"),
     "matrix": (lambda p: jnp.outer(p, p)[1, 2], "entry 2 of an array that has 2 entries"),
     "set": (lambda p: p.at[2].set(0.0) @ p, "p[2]"),
     "loop": (
@@ -50,9 +48,7 @@ BEYOND = {
         "p[2]",
     ),
     "a branch": (lambda p: jax.lax.switch(1, [lambda p: p @ p, third], p), "p[2]"),
-    "a negative": (lambda p: p[-jnp.asarray(3)] ** 2, "p[-3]"),
     "a running sum": (lambda p: jnp.sum(p[jnp.cumsum(jnp.ones(2, int))] ** 2), "p[2]"),
-    "rolled": (lambda p: jnp.sum(p[jnp.roll(jnp.arange(3), 1)] ** 2), "p[2]"),
 }
 
 
@@ -73,12 +69,9 @@ def test_it_is_refused_at_every_door(door):
 WITHIN = {
     "the other branch": lambda p: jax.lax.cond(p.size > 2, third, lambda p: p @ p, p),
     "computed": lambda p: jnp.sum(p[jnp.cumsum(jnp.ones(2, int)) - 1] ** 2),
-    "wrapped on purpose": lambda p: p @ p + jnp.take(p, 2, mode="wrap"),
     "ends": lambda p: p[0] ** 2 + p[-1] ** 2 + p[jnp.array([-2, 1])] @ p,
     "an empty rest": lambda p: p @ p + jnp.sum(p[2:]),
     "filled on purpose": lambda p: p @ p + p.at[2].get(mode="fill", fill_value=0.0),
-    "sorted": lambda p: p @ p + jnp.sort(p)[-1] + p[jnp.argsort(p)][0],
-    "loop": lambda p: jax.lax.fori_loop(0, 2, lambda k, total: total + p[k] ** 2, 0 * p[0]),
 }
 
 
@@ -132,11 +125,6 @@ def test_so_in_a_loss(name):
     with pytest.raises(ValueError, match=r"^mine raised .* use jax\.numpy") as error:
         require_loss(UNTRACEABLE_LOSSES[name], 2, "mine")
     assert "\n" not in str(error.value)
-
-
-def test_a_loss_of_a_class_that_is_not_there_is_refused():
-    with pytest.raises(ValueError, match=r"^mine reads entry 2 of an array that has 2 entries"):
-        require_loss(lambda z, y: z[:, 2] - z[jnp.arange(len(y)), y], 2, "mine")
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -42,13 +42,6 @@ def test_what_was_recorded_stays_what_it_was(loaded, name):
     assert loaded[name].digest[:16] == DIGESTS[name]
 
 
-def test_digits_are_images_and_have_well_known_confusions(loaded):
-    digits = loaded["digits"]
-    assert digits.image_shape == (8, 8)
-    moved = {c: target for c, target in enumerate(digits.noise_map) if c != target}
-    assert moved == {2: 7, 3: 8, 5: 6, 6: 5, 7: 1}
-
-
 @pytest.mark.parametrize("name", SHAPES)
 def test_size_and_regimes_are_the_protocols(loaded, name):
     dataset, (n, d, num_classes) = loaded[name], SHAPES[name]

@@ -199,3 +199,20 @@ def test_ece_is_the_sum_over_the_reliability_table(x64, bins):
     got = metrics.ece(p, labels, bins=bins)
     np.testing.assert_allclose(got, expected, rtol=1e-12)
     np.testing.assert_allclose(got, loop_ece(p, labels, bins), rtol=1e-12)
+
+
+def test_many_examples_cost_no_digits():
+    """A confidence of .9 that comes true 91% of the time; every metric of calibration says .01."""
+    p = np.tile(np.float32([0.9, 0.1]), (300_000, 1))
+    labels = np.where(np.arange(len(p)) % 100 < 91, 0, 1)
+    for metric in (metrics.ece, metrics.classwise_ece, metrics.smooth_ece):
+        np.testing.assert_allclose(metric(p, labels), 0.01, rtol=1e-3)
+    assert metrics.brier(p, labels) == pytest.approx(2 * (0.91 * 0.01 + 0.09 * 0.81), rel=2e-6)
+
+
+def test_counts_beyond_what_float32_counts_to():
+    """2²⁴ + 1 is no float32: of 20 million right answers, 84% were counted."""
+    labels = jnp.arange(20_000_000, dtype=jnp.int32) % 2
+    p = jax.nn.one_hot(labels, 2)
+    assert metrics.balanced_accuracy(p, labels) == 1
+    np.testing.assert_array_equal(metrics.confusion_matrix(p, labels), np.eye(2))

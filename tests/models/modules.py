@@ -41,13 +41,6 @@ class FewerLogits(nn.Module):
         return nn.Dense(2)(x)
 
 
-class OnlyWrongInTraining(nn.Module):
-    @nn.compact
-    def __call__(self, x, train):
-        logits = nn.Dense(3)(x)
-        return logits[0] if train else logits
-
-
 class TwoResults(nn.Module):
     @nn.compact
     def __call__(self, x, train):
@@ -60,31 +53,10 @@ class Normalised(nn.Module):
         return nn.Dense(3)(nn.BatchNorm(use_running_average=not train)(x))
 
 
-class Counting(nn.Module):
-    @nn.compact
-    def __call__(self, x, train):
-        self.variable("counts", "calls", jnp.zeros, ())
-        return nn.Dense(3)(x)
-
-
-class Empty(nn.Module):
-    @nn.compact
-    def __call__(self, x, train):
-        return x[:, :3]
-
-
 class HalfParameters(nn.Module):
     @nn.compact
     def __call__(self, x, train):
         return nn.Dense(3, param_dtype=jnp.float16)(x)
-
-
-class Unhashable(nn.Module):
-    scale: jnp.ndarray
-
-    @nn.compact
-    def __call__(self, x, train):
-        return nn.Dense(3)(x * self.scale)
 
 
 class Raising(nn.Module):
@@ -108,7 +80,6 @@ class NeedsMore(nn.Module):
 
 
 instance = Net(classes=3, rate=0.1)
-unhashable = Unhashable(jnp.ones(()))
 number = 3
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+from contextlib import contextmanager
 from pathlib import Path
 
 import hypothesis
@@ -82,17 +83,23 @@ def x64():
         yield
 
 
+@contextmanager
+def unchecked():
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
+
+
 @pytest.fixture
 def unchecked_annotations():
     """Call the library as users do, so that a value of the wrong type meets its own message."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+    with unchecked():
+        yield
 
 
 @pytest.fixture(scope="module")
 def unchecked_module():
     """The same for a file that traces a great deal, of which the checks are a third of the time."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+    with unchecked():
+        yield

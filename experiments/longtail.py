@@ -95,7 +95,7 @@ def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
 
     regime, title = str(studies[0].regimes[0]), _describe(studies[0])
     frames = {study.name: read_frame(study, command.out) for study in studies}
-    grids = []
+    grids: list = []
     for name, frame in frames.items():
         grids.append(performance(frame, f"{title}, {name}", regime))
         grids.append(significance(frame, f"{title}, {name}"))

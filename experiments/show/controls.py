@@ -99,7 +99,9 @@ def control_grids(controls: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) ->
             label = LOSSES[reference].label
             title = f"CAPM, HPG and APMS against {label}, by control"
             rows = counts.astype(str).to_numpy().tolist()
-            grids.append(Grid(title, [x.capitalize() for x in counts], rows, set(), [note]))
+            grids.append(
+                Grid(title, [str(name).capitalize() for name in counts], rows, set(), [note])
+            )
     first, *others = dict.fromkeys(controls["metric"])
     for place, metric in [*((DIGITS, one) for one in (first, *others)), (TAIL, first)]:
         part = select_effects(controls, "ce", metric)

@@ -73,10 +73,10 @@ class Item(NamedTuple):
         """The figure as an element of the page."""
         if self.figure is None:
             return None
-        drawn = isinstance(self.figure, Figure)
-        text = (
-            style.render(self.figure, "svg").decode() if drawn else self.figure.read_text("utf-8")
-        )
+        if isinstance(self.figure, Path):
+            text = self.figure.read_text("utf-8")
+        else:
+            text = style.render(self.figure, "svg").decode()
         return inline(text, self.label, self.heading)
 
 
@@ -133,7 +133,7 @@ def make_sections(
     for section in known[page]:
         items = []
         for name in section["items"]:
-            about = {"caption": "", "in_paper": False} | known["items"][name]
+            about: dict[str, Any] = {"caption": "", "in_paper": False} | known["items"][name]
             about["caption"] = f"{about['caption']} {findings.get(name, '')}".strip()
             items.append(_make_item(name, makers[name](), about, command))
         shown = [item for item in items if item is not None]
@@ -142,9 +142,11 @@ def make_sections(
     return sections
 
 
-def _make_item(name: str, made: Made, about: Mapping[str, Any], command) -> Item | None:
-    figure = made if isinstance(made, Figure | Path) else None
-    grids = [grid for grid in ([] if figure else made or ()) if grid is not None and grid.rows]
+def _make_item(name: str, made: Made, about: dict[str, Any], command) -> Item | None:
+    if made is None or isinstance(made, Figure | Path):
+        figure, grids = made, []
+    else:
+        figure, grids = None, [grid for grid in made if grid is not None and grid.rows]
     if figure is None and not grids:
         return None
     if isinstance(figure, Path):
@@ -153,8 +155,8 @@ def _make_item(name: str, made: Made, about: Mapping[str, Any], command) -> Item
     else:
         label, caption = name.partition(":")[2], about["caption"] or about["heading"]
         files = write_forms(label, figure, grids, caption, command.out, command.formats)
-    shown = about | {"command": f"python -m {about['command']}"}
-    return Item(name=name, grids=grids, figure=figure, files=[x.name for x in files], **shown)
+    about["command"] = f"python -m {about['command']}"
+    return Item(name=name, grids=grids, figure=figure, files=[x.name for x in files], **about)
 
 
 def write_forms(
@@ -286,7 +288,7 @@ def write_markdown(page: Page, target: Path) -> Path:
     for section in page.sections:
         parts.append(f"## {section.question}")
         for item in section.items:
-            if item.figure is not None:
+            if isinstance(item.figure, Figure):
                 path = target.with_name(f"{target.stem}-{item.label}")
                 (picture,) = style.save(item.figure, path)
                 parts += [f"![{item.heading}]({picture.name})", f"*{item.caption}*"]

@@ -109,7 +109,7 @@ def labels_down(axis, labels: Sequence[str]) -> None:
     axis.set_ylim(len(labels) - 0.4, -0.6)
 
 
-def height(rows: int) -> float:
+def height(rows: float) -> float:
     """Inches of a panel with so many labels down it."""
     return 0.9 + 0.24 * rows
 
@@ -136,7 +136,8 @@ def dots(axis, entries: Sequence[Entry], series: Sequence[Series], label: str) -
             named = name if row == 0 else None
             axis.plot(values.mean(), row + offset, shape, color=own, markersize=5, label=named)
     labels_down(axis, [entry.label for entry in entries])
-    axis.set_xlim(left=0)
+    right = axis.get_xlim()[1]
+    axis.set_xlim(-0.02 * right, 1.04 * right)
     axis.set_xlabel(label)
 
 
@@ -159,16 +160,16 @@ def bars(mean, sd, top: float = np.inf) -> np.ndarray:
     return np.minimum(sd, np.maximum(room, 0))
 
 
-def heat(axis, values: np.ndarray, columns: Sequence[str], *, texts=None, size=8, **look):
+def heat(axis, values: np.ndarray, columns: Sequence[str], *, texts=(), size=8, **look):
     """Coloured cells `[rows, columns]`, grey where there is no number, with texts in them."""
-    edges = {"edgecolors": "white", "linewidth": 0.6} if texts is not None else {}
+    edges = {"edgecolors": "white", "linewidth": 0.6} if texts else {}
     image = axis.pcolormesh(np.ma.masked_invalid(values), **edges, **look)
     axis.set_facecolor("0.85")
     axis.grid(False)
     axis.set_ylim(len(values), 0)
     turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     axis.set_xticks(np.arange(len(columns)) + 0.5, columns, **turned)
-    for row, column in np.argwhere(np.isfinite(values)) if texts is not None else ():
+    for row, column in np.argwhere(np.isfinite(values)) if texts else ():
         light = sum(image.cmap(image.norm(values[row, column]))[:3]) > 1.5
         words = {"ha": "center", "va": "center", "color": "black" if light else "white"}
         # out of the layout: to measure hundreds of texts takes longer than to draw them

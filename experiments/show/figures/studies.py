@@ -79,7 +79,7 @@ def _rate_lines(
     for place, entry in enumerate(shown):
         runs = rated[rated["loss"] == entry.name]
         values = runs.pivot(index="seed", columns="rate", values=metric)
-        x = values.columns + apart * (place - len(shown) / 2)
+        x = np.asarray(values.columns, float) + apart * (place - len(shown) / 2)
         top = 1.0 if metric.endswith("accuracy") else np.inf
         points(axis, entry, x, values, top, zorder=3 if entry.name == "ce" else 2)
     axis.set_xticks(sorted(set(rated["rate"])))

@@ -87,7 +87,7 @@ def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
     import pandas as pd
 
     from experiments.engine.results import read_frame
-    from experiments.show.contrasts import significance
+    from experiments.show.contrasts import against_reference
     from experiments.show.figures import panels
     from experiments.show.figures.studies import longtail
     from experiments.show.page import publish
@@ -98,7 +98,7 @@ def show(studies: tuple[Study, Study], command: Command) -> list[Path]:
     grids: list = []
     for name, frame in frames.items():
         grids.append(performance(frame, f"{title}, {name}", regime))
-        grids.append(significance(frame, f"{title}, {name}"))
+        grids.append(against_reference(frame, f"{title}, {name}"))
     summary = pd.concat(summarise(frame).assign(stopping=name) for name, frame in frames.items())
     legend, chance = panels.legend(studies[0].losses), 1 / studies[0].dataset.num_classes
     figures = {"longtail": longtail(ways_to_stop(frames), legend, chance)}

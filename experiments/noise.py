@@ -43,15 +43,17 @@ def show(study: Study, command: Command) -> list[Path]:
     """Write the figures and the tables and print the latter, all from records."""
     # here and not above: a mistake in the command line should not wait for them
     from experiments.engine.results import read_frame, read_logits
-    from experiments.show.contrasts import significance
+    from experiments.show.contrasts import against_reference
     from experiments.show.figures import panels, studies
     from experiments.show.page import publish
     from experiments.show.summary import performance, summarise
 
     frame, name = read_frame(study, command.out), study.dataset.name
     titles = {str(regime): f"{name}, {regime}" for regime in study.regimes}
-    grids = [performance(frame, title, regime) for regime, title in titles.items()]
-    grids += [significance(frame[frame["regime"] == one], text) for one, text in titles.items()]
+    grids: list = [performance(frame, title, regime) for regime, title in titles.items()]
+    grids += [
+        against_reference(frame[frame["regime"] == one], text) for one, text in titles.items()
+    ]
     legend, noisiest = panels.legend(study.losses), noisiest_regime(study.regimes)
     logits = read_logits(study, noisiest, command.out)
     figures = {

@@ -237,8 +237,8 @@ def rule_note(effects: pd.DataFrame) -> str:
     )
 
 
-def significance(frame: pd.DataFrame, title: str) -> Grid | None:
-    """Exact Wilcoxon tests against cross-entropy, in the headline metric and NLL, Holm-corrected.
+def against_reference(frame: pd.DataFrame, title: str) -> Grid | None:
+    """Every loss of a place against cross-entropy, in the headline metric and NLL.
 
     None where cross-entropy is not among the losses, or nothing else is.
     """
@@ -247,33 +247,16 @@ def significance(frame: pd.DataFrame, title: str) -> Grid | None:
     effects = compare_losses(samples, (REFERENCE,), [metric.name for metric in metrics])
     if effects.empty:
         return None
-    several = len(samples.places) > 1
-    keys, header = ["dataset", "regime", "label"], ["Dataset", "Regime"] * several + ["Loss"]
-    rows = []
-    for place, part in effects.groupby(keys, sort=False):
-        rows.append([*place][0 if several else 2 :])
-        for one in part.to_dict("records"):
-            ps = (one["p_value"], one["holm"], one["attainable"])
-            rows[-1] += [f"{one['difference']:+.3f}", *map(p_text, ps)]
-    for metric in metrics:
-        header += [f"Δ{metric.title}", "p", "Holm", "floor"]
+    labels = effects["metric"].map({metric.name: f"Δ{metric.label}" for metric in metrics})
+    grid = effects_grid(effects.assign(across=labels), f"{title}: against CE", ["across"])
     pairs, losses = int(effects["seeds"].min()), effects["loss"].nunique()
     least = 2.0 / 2**pairs
-    corrected = min(1.0, losses * least)
-    floor = f"with {count(pairs, 'pair')} at best {least:.4g}, Holm-corrected {corrected:.4g}"
-    floor += "" if powered(least, losses) else ", so the comparison is descriptive"
-    notes = [
-        "p: exact two-sided Wilcoxon on matched seeds; Holm: corrected over the losses",
-        f"floor: the least p that the pairs which differ could give; {floor}",
-    ]
-    return Grid(f"{title}: against CE", header, rows, set(), notes + version_notes(frame))
-
-
-def p_text(value: float) -> str:
-    """Four decimals, without the leading zero."""
-    if np.isnan(value):
-        return "–"
-    return "1" if value == 1 else f"{value:.4f}".lstrip("0")
+    floor = (
+        f"the least p-value of {count(pairs, 'pair')} is {least:.4g}, Holm-corrected "
+        f"{min(1.0, losses * least):.4g}"
+    )
+    floor += "" if powered(least, losses) else ": the comparison is descriptive"
+    return grid.with_notes([floor, *version_notes(frame)])
 
 
 LEFT_OUT = "long-tail"  # where early stopping leaves all but a few losses near chance

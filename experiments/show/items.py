@@ -50,13 +50,14 @@ def choices(evidence: Evidence) -> str | None:
     enough = [row for row in rows if row["evidence"] == decisions.POWERED]
     better = [row for row in enough if row["verdict"] == BETTER]
     if better:
-        texts = [
-            f"{row['label']} for {row['situation'].lower()} ({effect(row)} "
+        texts = (
+            f"{row['situation'].lower()}: {row['label']} ({effect(row)} "
             f"{METRICS[row['metric']].words})"
             for row in better
-        ]
+        )
         return (
-            f"Shown to be better than CE, on seeds that had no part in the choice: {join(texts)}."
+            "Shown to be better than CE, on seeds without a part in the choice – "
+            f"{'; '.join(texts)}."
         )
     if enough:
         return "In no situation with enough seeds to tell is a loss shown to be better than CE."

@@ -55,7 +55,7 @@ def test_tables_and_figures_are_written(finished):
     assert {"tables-breast-cancer.md", "noise-accuracy-breast-cancer.png"} <= names
     assert "reliability-breast-cancer-symmetric-40.png" in names
     page = (finished / "tables-breast-cancer.md").read_text()
-    assert "3 pairs at best 0.25, Holm-corrected 0.5, so the comparison is descriptive" in page
+    assert "3 pairs is 0.25, Holm-corrected 0.5: the comparison is descriptive" in page
     assert page.count("| GCE |") == 4 and "**" in page
 
 

@@ -157,7 +157,7 @@ def test_a_loss_is_said_to_be_better_only_where_it_is():
     first, *_ = said(GAINS)
     assert first.startswith("Shown to be better than CE") and "structured" not in first
     interval = r"\+0\.0\d\d \[\+0\.0\d\d, \+0\.0\d\d\]"
-    assert re.search(rf"GCE for symmetric label noise \({interval} accuracy\)", first)
+    assert re.search(rf"symmetric label noise: GCE \({interval} accuracy\)", first)
     lost = {key: -value for key, value in GAINS.items()}
     nothing = "In no situation with enough seeds to tell is a loss shown to be better than CE."
     assert said(lost)[0] == nothing

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.show.contrasts import significance
+from experiments.show.contrasts import against_reference
 from experiments.show.summary import (
     convergence_notes,
     performance,
@@ -48,18 +48,20 @@ def test_mean_sample_sd_and_best(runs):
     assert "**0.950 ± 0.031**" in to_markdown(grid)
 
 
-def test_significance_against_ce(runs):
-    grid = significance(to_frame(runs), "digits, clean")
-    rows = {row[0]: row[1:5] for row in grid.rows}
-    assert rows["HPG"] == ["+0.030", ".0625", ".1250", ".0625"]
-    assert rows["MAE"] == ["-0.008", ".1250", ".1250", ".1250"], "one pair is equal"
-    assert any("so the comparison is descriptive" in note for note in grid.footnotes)
-    assert significance(to_frame(runs[5:]), "digits, clean") is None
+def test_differences_from_cross_entropy(runs):
+    grid = against_reference(to_frame(runs), "digits, clean")
+    rows = {row[0]: row[1:] for row in grid.rows}
+    assert grid.header == ["Loss", "ΔAccuracy ↑", "ΔNLL ↓"]
+    assert rows["HPG"][0].startswith("+0.030 [+0.0") and rows["HPG"][0].endswith("] ?")
+    assert rows["MAE"][0].startswith("-0.008 [-0.0") and rows["MAE"][1].startswith("+0.008")
+    floor = "the least p-value of 5 pairs is 0.0625, Holm-corrected 0.125: the comparison is descr"
+    assert any(note.startswith(floor) for note in grid.footnotes)
+    assert against_reference(to_frame(runs[5:]), "digits, clean") is None
 
 
 def test_enough_pairs_are_not_called_descriptive():
     runs = [record(loss, s, 0.9 + s / 1000) for loss in ("ce", "hpg") for s in range(6)]
-    grid = significance(to_frame(runs), "digits, clean")
+    grid = against_reference(to_frame(runs), "digits, clean")
     assert not any("descriptive" in note for note in grid.footnotes)
 
 
@@ -72,8 +74,8 @@ def test_divergence_is_a_footnote_and_never_a_number(runs):
     assert grid.rows[2][1] == "diverged" and (2, 1) not in grid.best
     notes = " ".join(grid.footnotes)
     assert "HPG, seed 1" in notes and "CE, seed 2: validation NLL not finite from epoch 7" in notes
-    compared = significance(frame, "digits, clean")
-    assert [row[2] for row in compared.rows if row[0] == "HPG"] == ["–"]
+    compared = against_reference(frame, "digits, clean")
+    assert [row[1] for row in compared.rows if row[0] == "HPG"] == ["diverged"]
 
 
 def test_summary_is_plain_arithmetic(runs):
@@ -95,7 +97,7 @@ def test_several_versions_are_a_footnote(runs):
     frame.at[3, "versions"] = {"jax": "0.10", "numpy": "2"}
     note = "made by several versions: jax 0.9 (14 runs) and 0.10 (1 run)"
     assert note in performance(frame, "", "clean").footnotes
-    assert note in significance(frame, "").footnotes
+    assert note in against_reference(frame, "").footnotes
 
 
 def converging(seed, best, stopped, curve=None, **changes):

@@ -7,7 +7,6 @@ import pytest
 from rich.console import Console
 
 from experiments.shell import command_line
-from experiments.show.contrasts import p_text
 from experiments.show.page import publish
 from experiments.show.tables import Grid, OnTerminal, mean_sd, to_csv, to_markdown
 
@@ -78,8 +77,3 @@ def test_a_redirected_table_is_as_wide_as_it_is(monkeypatch, capsys):
 )
 def test_mean_and_standard_deviation(values, text):
     assert mean_sd(values) == text
-
-
-@pytest.mark.parametrize(("value", "text"), [(1.0, "1"), (0.0625, ".0625"), (0.001953125, ".0020")])
-def test_p_values(value, text):
-    assert p_text(value) == text

@@ -99,7 +99,7 @@ def prove_range(name: str, function: Callable[[Any], Any], K: int, gap: float = 
 
 def paper_ranges(K: int) -> dict[str, tuple[Callable[[Any], Any], float]]:
     """The functions whose ranges are proved at the experiments' constants, and the gaps."""
-    found = {  # the same for every label
+    found: dict[str, tuple[Callable[[Any], Any], float]] = {  # the same for every label
         "APMS: −m_τ(p, y)": (lambda p: -smooth_margin(p, 0, tau=MARGIN["tau"]), GAP),
         "APMS: penalty r(p, y)": (lambda p: penalty(p, 0, **MARGIN), GAP),
     }

@@ -186,7 +186,7 @@ class Family:
       how: how the extremes were found.
       false: by name, what is false in a version that must break a claim: an ingredient of
         `measure`, or a quantity, multiplied by a number or made from all others by a function.
-        It is tried for three classes, or for `K`.
+        It is tried for three classes, or for as many as `classes` says.
       classes: the numbers of classes for which it is checked.
       datasets: whether it is about the matrices of the experiments, and so by default also checked
         for the numbers of classes of their datasets.
@@ -204,13 +204,13 @@ class Family:
         """Every claim for every configuration."""
         return self._judge(K, _measure(self, K)) if K in self.classes else []
 
-    def check_false(self, version: str) -> list[Check]:
-        """The same with one of the false versions."""
-        changes = dict(self.false[version])
-        K, known = changes.pop("K", 3), signature(self.measure).parameters
-        ingredients = {name: changes.pop(name) for name in [*changes] if name in known}
+    def check_with(self, changes: dict[str, Any]) -> list[Check]:
+        """The same with what a false version changes."""
+        K, known = changes.get("classes", 3), signature(self.measure).parameters
+        ingredients = {name: x for name, x in changes.items() if name in known}
         q = self.measure(self.cases(K), **ingredients) if ingredients else _measure(self, K)
-        changed = {name: x(q) if callable(x) else x * q[name] for name, x in changes.items()}
+        others = {name: x for name, x in changes.items() if name in q}
+        changed = {name: x(q) if callable(x) else x * q[name] for name, x in others.items()}
         return self._judge(K, q | changed)
 
     def _judge(self, K: int, q: dict[str, Any]) -> list[Check]:

@@ -37,16 +37,18 @@ def gradient(F: Hyperbolic, p: jax.Array) -> jax.Array:
 
 def hessian(F: Hyperbolic, p: jax.Array) -> jax.Array:
     """Eq. (hpg-hessian), `[K, K]`."""
-    sech2 = 1 - jnp.tanh((F.w @ p - F.b) / F.rho) ** 2
-    return F.scale * (F.lam * jnp.eye(p.shape[0]) + ((F.w.T * (F.a * sech2)[None]) @ F.w))
+    return _with_ridges(F, 1 - jnp.tanh((F.w @ p - F.b) / F.rho) ** 2)
 
 
 def divergence_hessian(F: Hyperbolic, eta: jax.Array, p: jax.Array) -> jax.Array:
     """∇²_p D(η, p) = s[λI + Σ a_r sech²(v_r)(1 − 2 tanh(v_r)(v_r − v_r(η))) w_r w_rᵀ], `[K, K]`."""
-    v, at_eta = ((F.w @ x - F.b) / F.rho for x in (p, eta))
-    tanh = jnp.tanh(v)
-    bend = F.a * (1 - tanh**2) * (1 - 2 * tanh * (v - at_eta))
-    return F.scale * (F.lam * jnp.eye(p.shape[0]) + ((F.w.T * bend[None]) @ F.w))
+    tanh, moved = jnp.tanh((F.w @ p - F.b) / F.rho), F.w @ (p - eta) / F.rho
+    return _with_ridges(F, (1 - tanh**2) * (1 - 2 * tanh * moved))
+
+
+def _with_ridges(F: Hyperbolic, bends: jax.Array) -> jax.Array:
+    """s[λI + Σ a_r·bend_r·w_r w_rᵀ]."""
+    return F.scale * (F.lam * jnp.eye(F.w.shape[1]) + (F.w.T * (F.a * bends)[None]) @ F.w)
 
 
 def measure_metrics(cases: Cases) -> dict:

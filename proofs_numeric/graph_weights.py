@@ -90,8 +90,8 @@ COSINES = Family(
     ),
     how="cosines of standardised centroids",
     false={
-        "−2.71 → −2.7": {"printed": lambda q: -2.7, "K": 10},
-        "nothing is refused": {"laplacian": jnp.asarray, "K": 10},
+        "−2.71 → −2.7": {"printed": lambda q: -2.7, "classes": 10},
+        "nothing is refused": {"laplacian": jnp.asarray, "classes": 10},
     },
     classes=range(10, 11),
 )

@@ -69,10 +69,10 @@ COUNTEREXAMPLE = Family(
     ),
     how="autodiff",
     false={
-        "sign of the margin": {"penalty": sign_of_the_margin, "K": 2},
+        "sign of the margin": {"penalty": sign_of_the_margin, "classes": 2},
         "sign in the derivative": {
             "stated": lambda q: -1.6 * sigmoid(0.6) + 0.4 * sigmoid(-0.6),
-            "K": 2,
+            "classes": 2,
         },
     },
     classes=range(2, 3),

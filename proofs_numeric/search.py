@@ -8,7 +8,7 @@ True
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,7 @@ def max_abs(x: jax.Array) -> jax.Array:
     return jnp.max(jnp.abs(x))
 
 
-def over(function: Callable, *grids: jax.Array) -> jax.Array:
+def over(function: Callable, *grids: jax.Array) -> Any:
     """`function` at every combination of points of the grids, with an axis for each of them."""
     for i in reversed(range(len(grids))):
         function = jax.vmap(function, in_axes=[0 if i == j else None for j in range(len(grids))])

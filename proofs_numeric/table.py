@@ -5,7 +5,7 @@
 >>> check = claim.judge({"loss": 1.5, "sharp": 2.0, "M": 3.0}, "by hand")
 >>> to_json({"loss_range": [check]})["median_sharp_to_paper"]
 {'loss_range: loss ≤ M': 0.6667}
->>> (row,) = rows({"loss_range": [check]})
+>>> (row,) = rows([check])
 >>> row.verdict, row.ratio
 ('holds', '0.7500')
 """
@@ -34,56 +34,47 @@ COLUMNS = ("verdict", "ratio", "claim", "stated in", "numbers", "worst case")
 
 
 class Row(NamedTuple):
-    """One claim of a group: its worst configuration, and how many there are.
+    """One claim of a group: its worst configuration, in words.
 
     Attributes:
-      group: the name of the check.
       worst: the configuration that fails, or else uses most of its tightest bound.
-      cases: the number of configurations.
-      sharpness: the median of sharp/paper over them, None where either is missing.
+      verdict: of it.
+      ratio: the share of the tightest bound that is used, or of the tolerance.
+      numbers: what was observed, the bounds, and how sharp they are; or an error and its tolerance.
+      sharpness: the median of sharp/paper over the configurations, None where either is missing.
     """
 
-    group: str
     worst: "Check"
-    cases: int
+    verdict: str
+    ratio: str
+    numbers: str
     sharpness: float | None
 
-    @property
-    def verdict(self) -> str:
-        return "holds" if self.worst.holds else "FAILS"
 
-    @property
-    def ratio(self) -> str:
-        """The share of the tightest bound that is used, or of the tolerance."""
-        return "–" if self.worst.used is None else f"{self.worst.used:.4f}"
-
-    @property
-    def numbers(self) -> str:
-        """What was observed, the bounds, and how sharp they are; or an error and its tolerance."""
-        worst, cases = self.worst, count(self.cases, "case")
-        if worst.tolerance is not None:
-            return f"error {worst.observed:.3g}; tolerance {worst.tolerance:.3g}; {cases}"
-        no_extreme = worst.holds and math.isnan(worst.observed)  # of a property
-        parts = [] if no_extreme else [f"observed {worst.observed:.6g}"]
-        for name, bound, used in (
-            ("paper", worst.paper_bound, worst.ratio_to_paper),
-            ("sharp", worst.sharp_bound, worst.ratio_to_sharp),
-        ):
-            if bound is not None:
-                parts.append(f"{name} {bound:.6g} ({used:.4f} used)")
-        if self.sharpness is not None:
-            parts.append(f"median sharp/paper {self.sharpness:.3f}")
-        return "; ".join([*parts, cases])
-
-
-def rows(results: Results) -> Iterator[Row]:
+def rows(checks: "list[Check]") -> Iterator[Row]:
     """One row per claim, in the order of first appearance."""
-    for group, checks in results.items():
-        for claim in dict.fromkeys(check.claim for check in checks):
-            same = [check for check in checks if check.claim == claim]
-            ratios = [check.sharpness for check in same if check.sharpness is not None]
-            worst = max(same, key=_severity)
-            yield Row(group, worst, len(same), median(ratios) if ratios else None)
+    for claim in dict.fromkeys(check.claim for check in checks):
+        same = [check for check in checks if check.claim == claim]
+        ratios = [check.sharpness for check in same if check.sharpness is not None]
+        worst, sharpness = max(same, key=_severity), median(ratios) if ratios else None
+        verdict = "holds" if worst.holds else "FAILS"
+        ratio = "–" if worst.used is None else f"{worst.used:.4f}"
+        numbers = [*_numbers(worst), count(len(same), "case")]
+        if sharpness is not None:
+            numbers.insert(-1, f"median sharp/paper {sharpness:.3f}")
+        yield Row(worst, verdict, ratio, "; ".join(numbers), sharpness)
+
+
+def _numbers(check: "Check") -> Iterator[str]:
+    """What is known of one configuration."""
+    if check.tolerance is not None:
+        yield f"error {check.observed:.3g}; tolerance {check.tolerance:.3g}"
+    elif not (check.holds and math.isnan(check.observed)):  # as of a property
+        yield f"observed {check.observed:.6g}"
+    if check.paper_bound is not None:
+        yield f"paper {check.paper_bound:.6g} ({check.ratio_to_paper:.4f} used)"
+    if check.sharp_bound is not None:
+        yield f"sharp {check.sharp_bound:.6g} ({check.ratio_to_sharp:.4f} used)"
 
 
 def all_hold(results: Results) -> bool:
@@ -108,8 +99,9 @@ def to_json(results: Results) -> dict[str, Any]:
     return {
         "holds": all_hold(results),
         "median_sharp_to_paper": {
-            f"{row.group}: {row.worst.claim}": finite(row.sharpness)
-            for row in rows(results)
+            f"{group}: {row.worst.claim}": finite(row.sharpness)
+            for group, checks in results.items()
+            for row in rows(checks)
             if row.sharpness is not None
         },
         "checks": [
@@ -125,19 +117,19 @@ def to_rich(results: Results, *, verbose: bool = False) -> Group:
 
     Lines are as wide as the console, and what does not fit is wrapped.
     """
-    groups: dict[str, Table] = {}
-    for row in rows(results):
-        if row.group not in groups:
-            table = groups[row.group] = Table.grid(padding=(0, 2, 0, 0))
-            table.add_column(no_wrap=True)
-            table.add_column(no_wrap=True, justify="right", min_width=7)
-            table.add_column(overflow="fold")
-        style = "green" if row.worst.holds else "bold red"
-        groups[row.group].add_row(Text(row.verdict, style), row.ratio, Text(row.worst.claim))
-        for line in [f"{row.worst.paper_label}; {row.numbers}", *[row.worst.how] * verbose]:
-            groups[row.group].add_row("", "", Text(line, style="dim"))
-    parts = [part for name, table in groups.items() for part in (Text(f"\n{name}", "bold"), table)]
-    return Group(Text(TITLE), *parts)
+    parts: list[Text | Table] = [Text(TITLE)]
+    for group, checks in results.items():
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, justify="right", min_width=7)
+        table.add_column(overflow="fold")
+        for row in rows(checks):
+            style = "green" if row.worst.holds else "bold red"
+            table.add_row(Text(row.verdict, style), row.ratio, Text(row.worst.claim))
+            for line in [f"{row.worst.paper_label}; {row.numbers}", *[row.worst.how] * verbose]:
+                table.add_row("", "", Text(line, style="dim"))
+        parts += [Text(f"\n{group}", "bold"), table]
+    return Group(*parts)
 
 
 def to_markdown(results: Results, notes: list[str]) -> str:
@@ -154,7 +146,7 @@ def to_markdown(results: Results, notes: list[str]) -> str:
                 row.numbers,
                 row.worst.how,
             )
-            for row in rows({group: checks})
+            for row in rows(checks)
         ]
         lines += ["", f"## {group}", "", *markdown_table(COLUMNS, cells)]
     return "\n".join([*lines, ""])

@@ -180,7 +180,7 @@ def test_no_number_at_a_vertex_is_not_called_finite():
     assert first.holds and first.claim.startswith("F is finite next to the vertices, and no number")
     good, *_ = user_generator.check_convexity(lambda p: jnp.sum(p**2), 3)
     assert good.check.claim == "F is finite at the vertices"
-    (row,) = rows({"user": [good.check]})
+    (row,) = rows([good.check])
     assert row.numbers == "1 case"  # and no "observed nan"
     infinite, *_ = user_generator.check_convexity(lambda p: -jnp.sum(jnp.log(p)), 3)
     assert not infinite.check.holds

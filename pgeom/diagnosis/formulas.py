@@ -56,7 +56,7 @@ class Formulas(NamedTuple):
 
     @property
     def envelope(self) -> Envelope:
-        return Envelope(self.m, self.M, self.m_tangent, self.M_tangent, self.how)
+        return Envelope(*self[:4], self.how)
 
 
 @singledispatch

@@ -12,6 +12,7 @@ which does not saturate. All probe local sensitivity and certify nothing.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -224,9 +225,4 @@ def _look_back(state, steps):
 
 def _choose(mask, yes, no):
     """The points of `yes` where the mask `[n]` is true, else those of `no`."""
-    rows = mask[:, None]
-    return _Tried(
-        jnp.where(rows, yes.x, no.x),
-        jnp.where(mask, yes.value, no.value),
-        jnp.where(rows, yes.slope, no.slope),
-    )
+    return jax.tree.map(partial(jax.vmap(jnp.where), mask), yes, no)

@@ -83,19 +83,21 @@ def fit_temperature(
     checks.check_nonnegative("prior", prior)
     scores, labels, dtype = align(logits, labels)
     weights = jnp.ones_like(scores[..., 0]) if weights is None else jnp.asarray(weights)
-    fit = _minimise_nll(scores, labels, jnp.asarray(prior, scores.dtype), weights)
-    return fit._replace(temperature=fit.temperature.astype(dtype))
+    fit, at_bound = _minimise_nll(scores, labels, jnp.asarray(prior, scores.dtype), weights)
+    return Temperature(fit.astype(dtype), at_bound)
 
 
 @partial(jax.jit, inline=True)  # or the loop would be compiled at every call
-def _minimise_nll(logits, labels, prior, weights) -> Temperature:
-    ranges = jnp.max(logits, axis=-1) - jnp.min(logits, axis=-1)
-    spread = jnp.mean(ranges, axis=-1)
+@partial(jnp.vectorize, signature="(n,k),(n),(),(n)->(),()")
+def _minimise_nll(logits, labels, prior, weights):
+    """The temperature, and whether it is at a bound."""
+    ranges = jnp.max(logits, axis=1) - jnp.min(logits, axis=1)
+    spread = jnp.mean(ranges)
     unit = jnp.where(spread > 0, spread, 1.0)
-    typical = jnp.nanmedian(jnp.where((ranges > 0) & (weights > 0), ranges, jnp.nan), axis=-1)
-    chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)
-    gaps = (logits - chosen) / unit[..., None, None]  # z_k − z_y
-    margin, K = typical / unit, logits.shape[-1]  # m
+    typical = jnp.nanmedian(jnp.where((ranges > 0) & (weights > 0), ranges, jnp.nan))
+    chosen = jnp.take_along_axis(logits, labels[:, None], axis=1)
+    gaps = (logits - chosen) / unit  # z_k − z_y
+    margin, K = typical / unit, logits.shape[1]  # m
 
     def slope(log_t):
         """The derivative of the objective in b = 1/T.
@@ -107,8 +109,7 @@ def _minimise_nll(logits, labels, prior, weights) -> Temperature:
         means.
         """
         b = jnp.exp(-log_t)
-        p = jax.nn.softmax(gaps * b[..., None, None], axis=-1)
-        data = jnp.sum(weights * jnp.sum(p * gaps, axis=-1), axis=-1)
+        data = jnp.sum(weights * jnp.sum(jax.nn.softmax(gaps * b) * gaps, axis=1))
         other = jnp.exp(-b * margin)
         pull = margin * (1 - 1 / K) * (1 - other) / (1 + (K - 1) * other)
         # Without a prior nothing is added, not even the NaN of a margin that does not exist.
@@ -129,7 +130,7 @@ def _minimise_nll(logits, labels, prior, weights) -> Temperature:
     temperature = jnp.where(spread > 0, unit * jnp.exp(log_t), 1.0)
     finite = jnp.isfinite(spread)
     at_bound = (separated | uninformative) & finite & (spread > 0)
-    return Temperature(jnp.where(finite, temperature, jnp.nan), at_bound)
+    return jnp.where(finite, temperature, jnp.nan), at_bound
 
 
 def rescale(

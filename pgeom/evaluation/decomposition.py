@@ -99,7 +99,7 @@ def decompose(
         return _mean_scores(F, recalibrate, *data, jnp.asarray(weights, aligned.scores.dtype))
 
     def result(parts):
-        return Decomposition(*(part.reshape(runs).astype(aligned.dtype) for part in parts))
+        return Decomposition(*(part.reshape(runs).astype(aligned.dtype) for part in parts.T))
 
     (parts,) = mean_scores(np.ones((1, n)))
     if not resamples:
@@ -118,32 +118,31 @@ def decompose(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _mean_scores(F, recalibrate, p, labels, weights):
-    """The parts `[B, 4, R]` of R runs `[R, n, K]` under B weightings `[B, n]` of their examples."""
-    score, outcomes = bregman_score(F), jax.nn.one_hot(labels, p.shape[-1], dtype=p.dtype)
-    raw = score(p, labels)
+    """The parts `[B, R, 4]` of R runs `[R, n, K]` under B weightings `[B, n]` of their examples."""
+    score = bregman_score(F)
 
-    def one_weighting(weighting):
-        w = jnp.broadcast_to(weighting, labels.shape)
-        shares = w / jnp.sum(weighting)
+    def one_run(p, labels, raw, w):
+        shares, outcomes = w / jnp.sum(w), jax.nn.one_hot(labels, p.shape[1], dtype=p.dtype)
 
         def mean(values):  # what counts for nothing may be infinite
-            return jnp.sum(jnp.where(w > 0, shares * values, 0.0), axis=-1)
+            return jnp.sum(jnp.where(w > 0, shares * values, 0.0))
 
-        rate = jnp.sum(shares[..., None] * outcomes, axis=1)
-        total, best = mean(raw), mean(score(RECALIBRATIONS[recalibrate](p, outcomes, w), labels))
+        rate, total = shares @ outcomes, mean(raw)
+        best = mean(score(RECALIBRATIONS[recalibrate](p, outcomes, w), labels))
         uncertainty = jnp.where(jnp.isnan(total), jnp.nan, score(rate, rate))
-        return total, total - best, uncertainty - best, uncertainty
+        return jnp.stack([total, total - best, uncertainty - best, uncertainty])
 
-    return jnp.stack(jax.lax.map(one_weighting, weights), axis=1)
+    every_run, raw = jax.vmap(one_run, in_axes=(0, 0, 0, None)), score(p, labels)
+    return jax.lax.map(lambda w: every_run(p, labels, raw, w), weights)
 
 
 def _by_class(p, outcomes, w):
     """Each class against the rest, isotonic in its own probability, then divided by the sum."""
-    if p.shape[-1] == 2:  # where the second class says it all
-        second = isotonic(p[..., 1], outcomes[..., 1], w)
-        return jnp.stack([1 - second, second], axis=-1)
-    fitted = jax.vmap(isotonic, in_axes=(-1, -1, None), out_axes=-1)(p, outcomes, w)
-    total = jnp.sum(fitted, axis=-1, keepdims=True)
+    if p.shape[1] == 2:  # where the second class says it all
+        second = isotonic(p[:, 1], outcomes[:, 1], w)
+        return jnp.stack([1 - second, second], axis=1)
+    fitted = jax.vmap(isotonic, in_axes=(1, 1, None), out_axes=1)(p, outcomes, w)
+    total = jnp.sum(fitted, axis=1, keepdims=True)
     # An example of weight zero may have no class left; what it gets does not count.
     return jnp.where(total > 0, fitted / jnp.where(total > 0, total, 1.0), p)
 
@@ -151,8 +150,8 @@ def _by_class(p, outcomes, w):
 def _by_temperature(p, outcomes, w):
     """softmax(log p / T), where a probability of zero counts as the smallest number above it."""
     logits = jnp.log(jnp.maximum(p, jnp.finfo(p.dtype).tiny))
-    fit = fit_temperature(logits, jnp.argmax(outcomes, axis=-1), prior=1.0, weights=w)
-    return jax.nn.softmax(logits / fit.temperature[:, None, None], axis=-1)
+    fit = fit_temperature(logits, jnp.argmax(outcomes, axis=1), prior=1.0, weights=w)
+    return jax.nn.softmax(logits / fit.temperature)
 
 
 RECALIBRATIONS = {"isotonic": _by_class, "temperature": _by_temperature}

@@ -148,10 +148,10 @@ def balanced_accuracy(probabilities: Numbers, labels: Numbers) -> PerRun:
     Returns:
       `[...]`, in [0, 1].
     """
-    aligned = align(probabilities, labels)
-    confusion, occurs = _confusion(aligned)
+    scores, labels, dtype = align(probabilities, labels)
+    confusion, occurs = _confusion(scores, labels)
     recall = jnp.trace(confusion, axis1=-2, axis2=-1)
-    return (recall / jnp.sum(occurs, axis=-1)).astype(aligned.dtype)
+    return (recall / jnp.sum(occurs, axis=-1)).astype(dtype)
 
 
 def confusion_matrix(probabilities: Numbers, labels: Numbers) -> Float[Array, "*runs K K"]:
@@ -166,23 +166,19 @@ def confusion_matrix(probabilities: Numbers, labels: Numbers) -> Float[Array, "*
     Returns:
       `[..., K, K]`, one row per true class; a class that does not occur has a row of zeros.
     """
-    aligned = align(probabilities, labels)
-    return _confusion(aligned)[0].astype(aligned.dtype)
+    scores, labels, dtype = align(probabilities, labels)
+    return _confusion(scores, labels)[0].astype(dtype)
 
 
-def _confusion(aligned):
+@partial(jnp.vectorize, signature="(n,k),(n)->(k,k),(k)")
+def _confusion(scores, labels):
     """The confusion matrix, and 1 for each class that occurs."""
-    scores, labels, _ = aligned
+    K = scores.shape[1]
     # in integers: a float32 cannot count beyond 2²⁴
-    truth, predicted = (
-        jax.nn.one_hot(classes, scores.shape[-1], dtype=jnp.int32)
-        for classes in (labels, jnp.argmax(scores, axis=-1))
-    )
-    counts = jnp.einsum("...nj,...nk->...jk", truth, predicted)
-    total = jnp.sum(counts, axis=-1).astype(scores.dtype)
-    shares = counts.astype(scores.dtype) / jnp.maximum(total, 1.0)[..., None]
-    diverged = jnp.any(jnp.isnan(scores), axis=(-2, -1))
-    return jnp.where(diverged[..., None, None], jnp.nan, shares), jnp.sign(total)
+    counts = jnp.zeros((K, K), jnp.int32).at[labels, jnp.argmax(scores, axis=1)].add(1)
+    total = jnp.sum(counts, axis=1).astype(scores.dtype)
+    shares = counts.astype(scores.dtype) / jnp.maximum(total, 1.0)[:, None]
+    return jnp.where(jnp.any(jnp.isnan(scores)), jnp.nan, shares), jnp.sign(total)
 
 
 def brier(probabilities: Numbers, labels: Numbers) -> PerRun:

@@ -49,6 +49,8 @@ from pgeom.types import Generator, Labels, Loss, Rows, Score, Values, Vectors
 AGREEMENT = 8  # units of ε·size within which the definition and the integral are the same number
 NODES = {4: 6, 8: 12}  # of the quadrature, by the bytes per number
 AT_ONCE = 1_000_000  # numbers up to which all nodes of all examples are evaluated at once
+# XLA on a CPU (JAX 0.10) has been seen to compute max(Wp, 0) in float64 wrongly for later rows
+MOST_ROWS = 16_384
 EXACT_ENOUGH = {4: 16, 8: 1024}  # size/value up to which the definition is as good as the integral
 FLAT = 1e-4  # powers of p_j that are taken for zero
 NEXT_TO_A_VERTEX = 31 / 32  # where a difference to F at the vertex has lost five bits
@@ -380,7 +382,7 @@ def _value(F: Generator, q, p, d):
     The integrals of a chunk are skipped if the definition is accurate enough for all of it.
     """
     n, K = p.shape
-    chunk = max(1, AT_ONCE // (K * NODES[p.dtype.itemsize]))
+    chunk = min(MOST_ROWS, max(1, AT_ONCE // (K * NODES[p.dtype.itemsize])))
     if not isinstance(n, int) or n <= chunk:  # of a batch exported without a size nothing is known
         return _careful_value(F, q, p, d)
 

@@ -313,6 +313,22 @@ def test_a_batch_in_chunks_has_the_values_of_one_that_is_not(monkeypatch):
     np.testing.assert_allclose(values(), whole, rtol=1e-6)
 
 
+def test_float64_scores_of_a_large_batch(x64):
+    """XLA on a CPU computes rectified products of some large batches wrongly."""
+    W = np.random.default_rng(1).normal(size=(5, 3))
+
+    def F(p):
+        return jnp.sum(jnp.maximum(jnp.dot(W, p), 0.0)) + jnp.sum(p**2)
+
+    n = 17_000
+    p, labels = np.random.default_rng(0).dirichlet(np.ones(3), size=n), np.arange(n) % 3
+    ends, units = W.T[labels], np.eye(3)[labels]
+    # the divergence of max(x, 0) from wp to wq: where they differ in sign, |wq|
+    rectified = np.where(p @ W.T > 0, np.maximum(-ends, 0), np.maximum(ends, 0)).sum(1)
+    actual = pgeom.bregman_score(F)(p, labels)
+    np.testing.assert_allclose(actual, rectified + np.sum((p - units) ** 2, axis=1), atol=1e-12)
+
+
 def test_a_vertex_of_no_weight_may_be_infinite():
     score = pgeom.bregman_score(lambda p: -jnp.log(p[0] + p[1]))
     actual = score(jnp.array([0.3, 0.3, 0.4]), jnp.array([0.5, 0.5, 0.0]))

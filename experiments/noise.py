@@ -45,6 +45,7 @@ def show(study: Study, command: Command) -> list[Path]:
     from experiments.engine.results import read_frame, read_logits
     from experiments.show.contrasts import against_reference
     from experiments.show.figures import panels, studies
+    from experiments.show.metrics import headline
     from experiments.show.page import publish
     from experiments.show.summary import performance, summarise
 
@@ -57,7 +58,7 @@ def show(study: Study, command: Command) -> list[Path]:
     legend, noisiest = panels.legend(study.losses), noisiest_regime(study.regimes)
     logits = read_logits(study, noisiest, command.out)
     figures = {
-        f"noise-accuracy-{name}": studies.noise_accuracy(frame, legend),
+        f"noise-accuracy-{name}": studies.noise_curves(frame, legend, headline(frame)),
         f"reliability-{name}-{noisiest}": studies.reliability(logits, legend),
     }
     summary = summarise(frame).assign(dataset=name)

@@ -275,13 +275,12 @@ def of_results(results: Results) -> dict[str, Callable[[], Made]]:
         "fig:published": lambda: compared.published(cells),
         "tab:candidate-accuracy": lambda: candidate_accuracy(results),
         "tab:comparison": lambda: [published.counts_grid(cells), published.cells_grid(cells)],
-        "fig:noise-accuracy": lambda: studies.noise_accuracy(digits, legend),
+        "fig:noise-accuracy": lambda: studies.noise_curves(digits, legend, METRICS["accuracy"]),
         "tab:digits-noise": lambda: ranked_performance(digits, f"digits, {NOISIEST}", NOISIEST),
         "fig:reliability": lambda: studies.reliability(results.noisiest, legend),
-        "fig:supp-noise-nll-confidence": lambda: studies.noise_nll_confidence(
-            digits, results.noisiest, legend
+        "fig:supp-noise-nll-confidence": lambda: studies.noise_curves(
+            digits, legend, METRICS["nll"]
         ),
-        "fig:supp-noise-confusions": lambda: studies.noise_confusions(results.noisiest, legend),
         "fig:longtail": lambda: studies.longtail(first, legend, chance),
         "tab:longtail": lambda: ranked_performance(tail, "30:1 long tail", "long-tail-30"),
         "fig:early-stopping": lambda: studies.longtail(ways, legend, chance),

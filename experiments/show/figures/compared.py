@@ -61,7 +61,7 @@ def verdicts(judged: pd.DataFrame, across: str, chosen: Mapping[str, str]) -> Fi
     with figure(1, 1, (2.2 + 1.1 * len(columns), 1.6 + 0.26 * len(labels))) as (drawing, axes):
         axis = axes[0][0]
         look = {"cmap": ListedColormap([*FILLS.values()]), "norm": Normalize(-0.5, 3.5)}
-        heat(axis, codes, columns, texts=texts, **look)
+        heat(axis, codes, columns, texts, **look)
         axis.set_facecolor("white")
         rows_down(axis, labels)
         axis.xaxis.tick_top()

@@ -160,16 +160,16 @@ def bars(mean, sd, top: float = np.inf) -> np.ndarray:
     return np.minimum(sd, np.maximum(room, 0))
 
 
-def heat(axis, values: np.ndarray, columns: Sequence[str], *, texts=(), size=8, **look):
+def heat(axis, values: np.ndarray, columns: Sequence[str], texts, *, size=8, **look):
     """Coloured cells `[rows, columns]`, grey where there is no number, with texts in them."""
-    edges = {"edgecolors": "white", "linewidth": 0.6} if texts else {}
+    edges = {"edgecolors": "white", "linewidth": 0.6}
     image = axis.pcolormesh(np.ma.masked_invalid(values), **edges, **look)
     axis.set_facecolor("0.85")
     axis.grid(False)
     axis.set_ylim(len(values), 0)
     turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     axis.set_xticks(np.arange(len(columns)) + 0.5, columns, **turned)
-    for row, column in np.argwhere(np.isfinite(values)) if texts else ():
+    for row, column in np.argwhere(np.isfinite(values)):
         light = sum(image.cmap(image.norm(values[row, column]))[:3]) > 1.5
         words = {"ha": "center", "va": "center", "color": "black" if light else "white"}
         # out of the layout: to measure hundreds of texts takes longer than to draw them

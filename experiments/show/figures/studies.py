@@ -1,6 +1,5 @@
 """Figures of single studies: noise, long tail, calibration, perturbations, parts and regrets."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import jax
@@ -14,7 +13,6 @@ from matplotlib.ticker import LogLocator, NullLocator
 from experiments.engine.results import TestLogits
 from experiments.show.figures.panels import (
     PLAIN,
-    Entry,
     Legend,
     Series,
     by_family,
@@ -30,12 +28,11 @@ from experiments.show.figures.panels import (
     seeds,
     title,
 )
-from experiments.show.metrics import METRICS, headline
+from experiments.show.metrics import METRICS, Metric, headline
 from experiments.show.regrets import CASE, CLEAN, RAW, SCORES
 from experiments.show.style import BLUE, GREEN, RED, figure
 from experiments.show.summary import Way
 from pgeom.data.regimes import Regime
-from pgeom.evaluation import metrics
 from pgeom.evaluation.calibration import ReliabilityCurve, reliability_curve
 from pgeom.losses.catalogue import PRIOR
 from pgeom.losses.spec import LossSpec
@@ -44,22 +41,30 @@ from pgeom.messages import count
 COLOURS, MARKERS = (BLUE, RED, GREEN), ("o", "s", "^")
 
 
-def noise_accuracy(frame: pd.DataFrame, entries: Legend) -> Figure | None:
-    """Test accuracy against the rate of symmetric label noise, one panel per family, CE in each.
+def noise_curves(frame: pd.DataFrame, entries: Legend, metric: Metric) -> Figure | None:
+    """A metric against the rate of symmetric label noise, one panel per family, CE in each.
 
-    Where classes are uneven it is balanced accuracy. Nothing is drawn where every
-    regime has noise of another kind.
+    Nothing is drawn where every regime has noise of another kind.
     """
-    rated, metric = symmetric_runs(frame), headline(frame)
+    rated = symmetric_runs(frame)
     families = by_family(entries, rated["loss"])
     if not families:
         return None
+    top = 1.0 if metric.higher_is_better else np.inf
     with figure(1, len(families), (1 + 2.2 * len(families), 2.9), sharey=True) as (drawing, axes):
         for axis, (family, shown) in zip(axes[0], families.items(), strict=True):
-            _rate_lines(axis, rated, metric.name, shown, 0.5)
+            for place, entry in enumerate(shown):
+                runs = rated[rated["loss"] == entry.name]
+                values = runs.pivot(index="seed", columns="rate", values=metric.name)
+                # shifted so that no error bar hides another
+                x = np.asarray(values.columns, float) + 0.5 * (place - len(shown) / 2)
+                points(axis, entry, x, values, top, zorder=3 if entry.name == "ce" else 2)
             axis.set_title(family)
+            axis.set_xticks(sorted(set(rated["rate"])))
+            axis.set_xlabel("symmetric label noise (%)")
             legend_below(axis)
-        axes[0][0].set_ylabel(f"test {metric.words} (higher is better)")
+        better = "higher" if metric.higher_is_better else "lower"
+        axes[0][0].set_ylabel(f"test {metric.words} ({better} is better)")
         title(drawing, f"{rated['dataset'].iloc[0]}: mean ± sample sd over {seeds(rated)}")
         return drawing
 
@@ -72,81 +77,10 @@ def symmetric_runs(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[shown].assign(rate=rates)
 
 
-def _rate_lines(
-    axis, rated: pd.DataFrame, metric: str, shown: Sequence[Entry], apart: float
-) -> None:
-    """A metric against the rate, shifted so that no error bar hides another."""
-    for place, entry in enumerate(shown):
-        runs = rated[rated["loss"] == entry.name]
-        values = runs.pivot(index="seed", columns="rate", values=metric)
-        x = np.asarray(values.columns, float) + apart * (place - len(shown) / 2)
-        top = 1.0 if metric.endswith("accuracy") else np.inf
-        points(axis, entry, x, values, top, zorder=3 if entry.name == "ce" else 2)
-    axis.set_xticks(sorted(set(rated["rate"])))
-    axis.set_xlabel("symmetric label noise (%)")
-
-
 def probabilities(logits: np.ndarray) -> np.ndarray:
     """The softmax of logits `[..., K]`, on the host."""
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return shifted / shifted.sum(axis=-1, keepdims=True)
-
-
-def highlights(entries: Legend, test: TestLogits) -> list[Entry]:
-    """The losses of figures with room for a few: some baselines, and the candidates."""
-    shown = [one for one in entries.values() if one.name in test.logits]
-    return [one for one in shown if one.studied or one.name in ("ce", "gce", "brier")]
-
-
-def noise_nll_confidence(frame: pd.DataFrame, test: TestLogits, entries: Legend) -> Figure:
-    """NLL against the rate of symmetric noise, and the distribution of top-class confidence.
-
-    Args:
-      frame: the runs of one dataset.
-      test: its logits in the noisiest regime, for the confidences.
-      entries: of its losses.
-    """
-    with figure(1, 2, (9.2, 3.4), gridspec_kw={"wspace": 0.75}) as (drawing, (panels,)):
-        left, right = panels
-        _rate_lines(left, symmetric_runs(frame), "nll", present(entries, frame), 0.3)
-        left.set_ylabel("test NLL in nats (lower is better)")
-        left.set_title(f"{test.dataset}: mean ± sample sd over {seeds(frame)}")
-        for entry in highlights(entries, test):
-            confidences = np.sort(probabilities(test.logits[entry.name]).max(axis=-1).ravel())
-            shares = np.linspace(0, 1, len(confidences))
-            right.plot(confidences, shares, color=entry.colour, linewidth=1.4, label=entry.label)
-        right.set_xlim(0, 1)
-        right.set_xlabel("top-class confidence")
-        right.set_ylabel("share of test examples with less")
-        right.set_title(f"{test.regime}: seeds pooled")
-        for axis in panels:
-            legend_beside(axis)
-        return drawing
-
-
-def noise_confusions(test: TestLogits, entries: Legend) -> Figure:
-    """Row-normalised confusion matrices, means over seeds."""
-    shown = [entry for entry in highlights(entries, test) if entry.name != "brier"]
-    logits = np.stack([test.logits[entry.name] for entry in shown])
-    matrices = np.asarray(metrics.confusion_matrix(probabilities(logits), test.labels[None]))
-    size = (1 + 2.1 * len(shown), 2.6)
-    with figure(1, len(shown), size, sharey=True, layout="constrained") as (drawing, axes):
-        for axis, entry, mean in zip(axes[0], shown, matrices.mean(axis=1), strict=True):
-            # the square root: confusions of a few percent would all look like none
-            classes = list(map(str, range(len(mean))))
-            image = heat(axis, np.sqrt(mean), classes, cmap="cividis", vmin=0, vmax=1)
-            axis.set_aspect("equal")
-            axis.tick_params(axis="x", rotation=0)
-            axis.set_title(f"{entry.label}: {100 * np.trace(mean) / len(mean):.1f}% on diagonal")
-            axis.set_xlabel("predicted class")
-        rows_down(axes[0][0], classes)
-        axes[0][0].set_ylabel("true class")
-        shares = (0, 0.01, 0.05, 0.2, 0.5, 1)
-        bar = drawing.colorbar(image, ax=axes[0], fraction=0.02, label="% of the true class")
-        bar.set_ticks([*map(math.sqrt, shares)], labels=[f"{100 * share:g}" for share in shares])
-        over = f"means over {count(len(test.labels), 'seed')}"
-        drawing.suptitle(f"{test.dataset}, {test.regime}: {over}", fontsize=10)
-        return drawing
 
 
 RESAMPLES = 100  # of a band
@@ -477,7 +411,7 @@ def regret_heatmaps(frame: pd.DataFrame, entries: Legend) -> Figure:
             texts = [[_regret(value) for value in row] for row in values]
             look = {"cmap": "viridis_r", "norm": LogNorm(SMALLEST, 1)}
             shown = np.maximum(values, SMALLEST)
-            image = heat(axis, shown, names, texts=texts, size=5, **look)
+            image = heat(axis, shown, names, texts, size=5, **look)
             axis.set_title(f"{regime}\nagainst {posterior} labels\n{forecast}", fontsize=8)
             axis.tick_params(axis="x", labelsize=7)
         rows_down(axes[0][0], [entry.label for entry in losses])

@@ -25,8 +25,7 @@ PAPER = {
     *("tab:calibration", "fig:noise-accuracy", "fig:reliability", "fig:longtail"),
     *("fig:natural-corruption", "fig:attacks", "fig:ablations", "fig:lr-sensitivity"),
     *("fig:supp-metric-heatmaps", "fig:supp-clean-ranks", "fig:supp-noise-nll-confidence"),
-    *("fig:supp-noise-confusions", "fig:supp-longtail-details"),
-    *("fig:supp-calibration-gradients", "fig:supp-optimization"),
+    *("fig:supp-longtail-details", "fig:supp-calibration-gradients", "fig:supp-optimization"),
     *(f"fig:{label}" for label in theory.CHECKED),
 }
 FORMS = ("png", "pdf", "svg", "tex", "csv", "md")

@@ -13,3 +13,8 @@ def environment(tmp_path_factory):
         "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     }
+
+
+@pytest.fixture(autouse=True)
+def as_users_have_it(unchecked_annotations):
+    """Without checks of annotations, which are a third of the time of what traces much."""

@@ -30,7 +30,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from pgeom import checks
-from pgeom.evaluation.metrics import align, align_probabilities, top_label
+from pgeom.evaluation.metrics import align, align_probabilities, bisect, top_label
 from pgeom.types import AnyArray, Numbers
 
 __all__ = ["ReliabilityCurve", "Temperature", "fit_temperature", "reliability_curve", "rescale"]
@@ -115,18 +115,12 @@ def _minimise_nll(logits, labels, prior, weights):
         # Without a prior nothing is added, not even the NaN of a margin that does not exist.
         return data + jnp.where(prior > 0, prior * pull, 0.0)
 
-    def halve(_, bracket):
-        cold, hot = bracket
-        middle = (cold + hot) / 2
-        too_cold = slope(middle) > 0  # it falls as T grows
-        return jnp.where(too_cold, middle, cold), jnp.where(too_cold, hot, middle)
-
     coldest, hottest = jnp.full_like(margin, COLDEST), jnp.full_like(margin, HOTTEST)
     separated, uninformative = slope(coldest) <= 0, slope(hottest) >= 0
     # The bracket is less than 2⁵ wide: this many halvings exhaust the mantissa.
     steps = int(jnp.finfo(margin.dtype).nmant) + 5
-    cold, hot = jax.lax.fori_loop(0, steps, halve, (coldest, hottest))
-    log_t = jnp.where(separated, coldest, jnp.where(uninformative, hottest, (cold + hot) / 2))
+    best = bisect(lambda log_t: slope(log_t) > 0, coldest, hottest, steps)  # it falls as T grows
+    log_t = jnp.where(separated, coldest, jnp.where(uninformative, hottest, best))
     temperature = jnp.where(spread > 0, unit * jnp.exp(log_t), 1.0)
     finite = jnp.isfinite(spread)
     at_bound = (separated | uninformative) & finite & (spread > 0)

@@ -17,6 +17,7 @@ distributions, such as logits, unless they are traced by `jit` or `vmap`.
 0.0
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -400,17 +401,25 @@ def _smooth_error(forecast, error):
     cosines = jax.scipy.fft.dct(masses, norm="ortho")
     frequencies = jnp.pi * jnp.arange(GRID, dtype=masses.dtype)
 
-    def halve(_, bracket):
-        low, high = bracket
-        sigma = (low + high) / 2
+    def is_larger(sigma):
         damping = jnp.exp(-jnp.square(frequencies * sigma) / 2)
-        smoothed = jnp.sum(jnp.abs(jax.scipy.fft.idct(cosines * damping, norm="ortho")))
-        below = smoothed > sigma
-        return jnp.where(below, sigma, low), jnp.where(below, high, sigma)
+        return jnp.sum(jnp.abs(jax.scipy.fft.idct(cosines * damping, norm="ortho"))) > sigma
 
-    ends = jnp.zeros_like(masses[0]), jnp.ones_like(masses[0])
-    sigma, _ = jax.lax.fori_loop(0, HALVINGS, halve, ends)
+    none = jnp.zeros_like(masses[0])
+    sigma = bisect(is_larger, none, none + 1, HALVINGS)
     return jnp.where(jnp.any(jnp.isnan(error)), jnp.nan, sigma)
+
+
+def bisect(is_below: Callable, low: Array, high: Array, steps: int) -> Array:
+    """The last x for which `is_below(x)`, true at first, is not yet false; or the low end."""
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        below = is_below(middle)
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    return jax.lax.fori_loop(0, steps, halve, (low, high))[0]
 
 
 def _on_grid(place, mass):

@@ -37,34 +37,27 @@ class Model(Protocol):
     @property
     def inputs(self) -> int:
         """How many features an example has, d."""
-        ...
 
     @property
     def classes(self) -> int:
         """K."""
-        ...
 
     @property
     def size(self) -> int:
         """How many parameters it has, P."""
-        ...
 
     @property
     def activations(self) -> int:
         """How many numbers per example a forward pass holds, to budget memory."""
-        ...
 
     def initial(self, rng: np.random.Generator) -> Float32[np.ndarray, " P"]:
         """The first parameters, drawn on the host."""
-        ...
 
     def masks(self, key: jax.Array, n: int) -> Masks:
         """The random draws of one epoch for n examples, such as dropout masks."""
-        ...
 
     def logits(self, parameters: Parameters, x: Inputs, masks: Masks = None) -> Logits:
         """Logits, with masks while training and without them afterwards."""
-        ...
 
 
 Architecture = Callable[[tuple[int, ...], int], Model]

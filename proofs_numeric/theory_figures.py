@@ -20,15 +20,13 @@ from experiments.show import style as figure_style
 from experiments.show.style import BLUE, GREEN, GREY, LOOKS, ORANGE, RED
 from pgeom import simplex
 from pgeom.compilation import quick_jit
-from pgeom.data.regimes import Regime
 from pgeom.diagnosis import bounds, curvature
-from pgeom.generators import Hyperbolic, Quadratic, shannon, squared_norm
+from pgeom.generators import Hyperbolic, shannon, squared_norm
 from pgeom.losses.catalogue import LOSSES
-from pgeom.losses.structured import hpg_generator
 from pgeom.scores import bregman_divergence, bregman_score, on_logits
 from pgeom.types import Generator
 from proofs_numeric.claims import Cases
-from proofs_numeric.configurations import experiment_matrix, float64, hyperbolics
+from proofs_numeric.configurations import float64, hyperbolics, quadratics
 from proofs_numeric.displacement import EXPERIMENT, Target, measure
 from proofs_numeric.search import draws
 
@@ -56,14 +54,9 @@ def draw_curvature(axes: Axes) -> None:
     label = "eigenvalues of H(p) along the simplex"
     axes.hist(eigenvalues, bins=60, color=LOOKS["hpg"].colour, alpha=0.75, label=label)
     axes.set_yscale("log")
-    lines = (
-        (eigenvalues.min(), eigenvalues.max(), GREY, "-", 1.0, "smallest, largest sampled"),
-        (envelope.m_tangent, envelope.M_tangent, GREEN, ":", 1.8, r"tangent $m_T, M_T$"),
-        (envelope.m, envelope.M, RED, "--", 1.4, r"paper's $m, M$"),
-    )
-    for low, high, colour, line, width, label in lines:
-        axes.axvline(low, color=colour, linestyle=line, linewidth=width, label=label)
-        axes.axvline(high, color=colour, linestyle=line, linewidth=width)
+    sampled, label = (eigenvalues.min(), eigenvalues.max()), "smallest, largest sampled"
+    _draw_ends(axes.axvline, sampled, color=GREY, linewidth=1.0, label=label)
+    _draw_envelope(axes.axvline, envelope)
     axes.set(xlabel="eigenvalue", ylabel="count")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=2)
 
@@ -107,9 +100,8 @@ def draw_displacement(axes: Axes) -> None:
 
 def draw_spectrum(axes: Axes) -> None:
     """The eigenvalues of CAPM's matrix on Digits, for five seeds: all positive."""
-    spectra = [
-        np.linalg.eigvalsh(experiment_matrix("digits", Regime("clean"), seed)) for seed in range(5)
-    ]
+    matrices = quadratics(K).select("CAPM digits clean").values.values()
+    spectra = [np.linalg.eigvalsh(F.A) for F in matrices]
     index, mean, colour = np.arange(1, K + 1), np.mean(spectra, axis=0), LOOKS["capm"].colour
     axes.bar(index, mean, color=colour, alpha=0.6, label="mean of five seeds")
     for seed, spectrum in enumerate(spectra):
@@ -132,13 +124,7 @@ def draw_regret(axes: Axes) -> None:
     ratios = 2 * np.asarray(quick_jit(bregman_divergence(F))(eta, p)) / distance**2
     envelope, style = curvature.envelope(F, K), {"s": 4, "alpha": 0.4, "linewidths": 0}
     axes.scatter(distance, ratios, color=LOOKS["hpg"].colour, label="sampled pairs", **style)
-    lines = (
-        (envelope.m, envelope.M, RED, "--", r"paper's $m, M$"),
-        (envelope.m_tangent, envelope.M_tangent, GREEN, ":", r"tangent $m_T, M_T$"),
-    )
-    for low, high, colour, line, label in lines:
-        axes.axhline(low, color=colour, linestyle=line, linewidth=1.6, label=label)
-        axes.axhline(high, color=colour, linestyle=line, linewidth=1.6)
+    _draw_envelope(axes.axhline, envelope)
     axes.set(xlabel=r"$\|\eta-p\|_2$", ylabel=r"HPG: $2D_F(\eta,p)\,/\,\|\eta-p\|_2^2$")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, markerscale=3)
 
@@ -174,18 +160,28 @@ def draw_contamination(axes: Axes) -> None:
     axes.legend(loc="upper left")
 
 
-def _hpg() -> Hyperbolic:
+def _draw_envelope(line: Callable, envelope: curvature.Envelope) -> None:
+    """The paper's m and M, and the tangent ones."""
+    tangent, paper = (envelope.m_tangent, envelope.M_tangent), (envelope.m, envelope.M)
+    _draw_ends(line, tangent, color=GREEN, linestyle=":", label=r"tangent $m_T, M_T$")
+    _draw_ends(line, paper, color=RED, linestyle="--", label=r"paper's $m, M$")
+
+
+def _draw_ends(line: Callable, ends: tuple[float, float], *, label: str, **style: Any) -> None:
+    style = {"linewidth": 1.6} | style
+    line(ends[0], label=label, **style)
+    line(ends[1], **style)
+
+
+def _hpg(classes: int = K) -> Hyperbolic:
     """The experiments' HPG, in float64."""
-    return hyperbolics(K).values["HPG experiments R=4"]
+    return hyperbolics(classes).values["HPG experiments R=4"]
 
 
-@cache
 def _binary_generators() -> dict[str, Generator]:
     """The generators of the losses that are shown for two classes."""
-    capm = Quadratic(float64(experiment_matrix("breast-cancer", Regime("clean"), 0)))
-    with jax.enable_x64(False):  # as the experiments build it
-        hpg = hpg_generator(2)
-    return {"CE": shannon, "Brier": squared_norm, "CAPM": capm, "HPG": hpg}
+    capm = quadratics(2).values["CAPM breast-cancer clean seed 0"]
+    return {"CE": shannon, "Brier": squared_norm, "CAPM": capm, "HPG": _hpg(2)}
 
 
 @cache

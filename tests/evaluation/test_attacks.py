@@ -25,13 +25,13 @@ def test_a_linear_model_is_attacked_exactly(confidence):
     Also where the model is so sure that the slope of cross-entropy underflows.
     """
     w = confidence * jnp.array([[1.0, -2.0, 0.5]])
-    x, labels = jnp.array([[0.9, 0.2, 0.5]]), jnp.array([0])
+    x, labels = jnp.array([[0.9, 0.2, 0.5], [0.05, 0.97, 0.5]]), jnp.array([0, 0])
 
     def model(x):
         score = x @ w.T
         return jnp.concatenate([score, -score], axis=1)
 
-    best = x - 0.1 * jnp.sign(w)
+    best = jnp.clip(x - 0.1 * jnp.sign(w), 0, 1)
     reached = {name: attack(name, model, x, labels, 0.1) for name in NAMES}
     chex.assert_trees_all_close(reached, dict.fromkeys(NAMES, best), atol=1e-6)
 

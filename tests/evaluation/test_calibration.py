@@ -171,3 +171,13 @@ def test_the_prior_is_relative_to_the_total_weight():
 def test_a_negative_prior_is_refused():
     with pytest.raises(ValueError, match="prior must be nonnegative and finite, got -1"):
         calibration.fit_temperature(*draw(0), prior=-1.0)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_diverged_run_is_nan_and_its_neighbour_is_not(value):
+    logits, labels = draw(5)
+    both = np.stack([logits, logits])
+    both[1, 17, 2] = value
+    fit = fit_temperature(both, labels)
+    assert np.isnan(fit.temperature[1]) and not fit.at_bound[1]
+    assert fit.temperature[0] == pytest.approx(float(fit_temperature(logits, labels).temperature))

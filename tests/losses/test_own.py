@@ -53,6 +53,8 @@ MATCHED = {
     "logsumexp": (lambda p: jax.nn.logsumexp(5 * p), logsumexp_curvature),
     "steep along 1": (lambda p: jnp.sum(p**2) + 1e6 * jnp.sum(p) ** 2, lambda K: 2),
     "sum": (3 * pgeom.generators.squared_norm + cubic, lambda K: 6 + 6 / K),
+    "steep logsumexp": (lambda p: jax.nn.logsumexp(50 * p), lambda K: 250 / K),  # a tenth
+    "quartic": (lambda p: jnp.sum(p**4), lambda K: 12 / K**2),
 }
 
 
@@ -123,6 +125,11 @@ NO_LOSSES = {
         "for label 2, from",
     ),
     "no labels": (lambda z, y: jnp.sum(z, axis=-1) ** 2, "is the same whether the label's"),
+    "infinite once": (lambda z, y: jnp.where(y == 0, jnp.inf, z[:, 0]), "must be finite"),
+    "steps": (lambda z, y: jnp.where(jnp.argmax(z, -1) == y, 0.0, 1.0), "a gradient of zero"),
+    "no gradient": (lambda z, y: jnp.sqrt(jnp.sum(0.0 * z, axis=-1)), "finite gradient"),
+    "a table": (lambda z, y: z, "shape [4], got float32 of shape [4, 3]"),
+    "no gradient once": (lambda z, y: jnp.sqrt(jnp.where(y == 0, 0.0 * z[:, 0], 4.0)), "gradient"),
 }
 
 

@@ -1,6 +1,6 @@
 """How long a run takes with each loss: `python -m experiments.runtime`.
 
-Every loss is trained alone, in a program of its own on one device, on the same members. Neither
+Every loss is trained alone, in a program of its own on one device, on the same cells. Neither
 compiling nor the first epoch, which warms the program up, is part of the time.
 """
 
@@ -19,7 +19,7 @@ def main(
     out: Path = Path("results/runtime"),
     common: Common = DEFAULTS,
 ) -> None:
-    """Time each loss alone on the same members of the clean data, compiling apart.
+    """Time each loss alone on the same cells of the clean data, compiling apart.
 
     Args:
         dataset: A name such as digits or wine, or the path of your own data.

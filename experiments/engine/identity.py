@@ -136,14 +136,14 @@ class StudyIdentity(NamedTuple):
             more["validation"] = "noisy"
         return {**self.parts, **more}
 
-    def member(self, cell: Cell) -> str:
+    def cell_hash(self, cell: Cell) -> str:
         """The hash of what the runs of a cell share."""
         return digest(self.cell_parts(cell), str(cell.regime), cell.seed)[:LENGTH]
 
     def runs(self, cell: Cell) -> list[str]:
         """The identities of a cell's runs, in the order of the losses."""
-        member = self.member(cell)
-        return [digest(member, loss)[:LENGTH] for loss in self.losses]
+        shared = self.cell_hash(cell)
+        return [digest(shared, loss)[:LENGTH] for loss in self.losses]
 
 
 def identify(study: Study) -> StudyIdentity:

@@ -122,7 +122,7 @@ class Options:
     devices: int | None = None
     """How many devices to train on; all there are if not given."""
     memory: float | None = None
-    """GiB that the members trained at once may take; a larger job is cut in pieces."""
+    """GiB that the cells trained at once may take; a larger job is cut in pieces."""
     distributed: tyro.conf.FlagCreatePairsOff[bool] = False
     """Be one of the processes of a job that Slurm, Open MPI, Kubernetes or Cloud TPU started."""
     json: tyro.conf.FlagCreatePairsOff[bool] = False

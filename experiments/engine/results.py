@@ -59,7 +59,7 @@ def read_logits(study: Study, regime: Regime, folder: Path) -> TestLogits:
     """The test logits of every run of a study in one regime."""
     store, identity = Store(folder), identify(study)
     cells = [Cell(regime, seed) for seed in study.seeds]
-    arrays = [store.logits(identity.member(cell)) for cell in cells]
+    arrays = [store.logits(identity.cell_hash(cell)) for cell in cells]
     runs = [identity.runs(cell) for cell in cells]
     logits = {
         loss.name: np.stack([one[keys[k]] for one, keys in zip(arrays, runs, strict=True)])

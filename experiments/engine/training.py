@@ -213,7 +213,7 @@ def _write(
 ) -> None:
     """Score and record the wanted runs of a trained cell."""
     records, arrays = make_records(study, prepared, trained)
-    store.add(identify(study).member(prepared.cell), [one | more for one in records], arrays)
+    store.add(identify(study).cell_hash(prepared.cell), [one | more for one in records], arrays)
 
 
 def _advance(bar: Progress, task: TaskID, finished: int, wanted, epoch: int, stopped) -> None:

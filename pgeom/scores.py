@@ -523,8 +523,7 @@ def _extension(F: Generator, p, log_p, d, weighted: bool, order: int):
         fastest = jnp.max(jnp.where(d > 0, growth, 0.0), axis=1, keepdims=True)
         fastest = jnp.maximum(jnp.where(d < 0, -rise, 0.0), fastest)
         # and no further than reverse mode goes without overflow
-        size = jnp.abs(there) * jnp.maximum(weights(x), 1.0)
-        room = jnp.log(most / jnp.where(size == 0, 1.0, size))
+        room = jnp.log(most / jnp.maximum(weights(x), 1.0)) - jnp.log(jnp.abs(there))
         factor = weights(x) * jnp.exp(jnp.minimum(jnp.minimum(growth, room), fastest))
         same = ~jnp.any(far, axis=1, keepdims=True)  # to the last bit
         return x, factor, jnp.where(same, here, there)

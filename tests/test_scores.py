@@ -289,6 +289,9 @@ def test_the_gradient_of_the_score_holds_on_the_boundary():
     for F in (G.squared_norm, lambda p: jnp.sum(p**2)):
         slope = jax.jit(jax.vmap(jax.grad(pgeom.bregman_score(F)), (0, None)))(jnp.eye(3), 1)
         np.testing.assert_allclose(slope, 2 * (np.eye(3) - np.eye(3)[1]), atol=1e-6)
+    for F in (entropy, lambda p: -jnp.sum(jnp.sqrt(p)), lambda p: -jnp.sum(p**0.25)):
+        slope = jax.jit(jax.grad(pgeom.bregman_score(F)))(jnp.eye(3)[0], 1)
+        assert np.all(np.isfinite(slope)) and slope[1] < -1e35  # of 1/p, and more
 
 
 def test_the_value_keeps_its_derivative_inside_other_derivatives():

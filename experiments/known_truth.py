@@ -106,20 +106,17 @@ def _require_channels(study: Study) -> None:
 
 
 def show(studies: dict[int, Study], command: Command) -> list[Path]:
-    """Write the figures and the tables and print the latter, all from records."""
+    """Write the figure and the tables and print the latter, all from records."""
     from experiments.engine.results import read_frames
     from experiments.show import regrets
     from experiments.show.figures import panels
-    from experiments.show.figures.studies import regret_curves, regret_heatmaps
+    from experiments.show.figures.studies import regret_curves
     from experiments.show.page import publish
     from experiments.show.summary import convergence_notes
 
     frame, largest = regrets.measure_regrets(studies, command.out), studies[max(studies)]
     legend = panels.legend(largest.losses)
-    figures = {
-        "regret-heatmaps": regret_heatmaps(frame, legend),
-        "regret-sizes": regret_curves(frame, legend),
-    }
+    figures = {"regret-sizes": regret_curves(frame, legend)}
     runs = read_frames([*studies.values()], command.out)
     first, *others = regrets.grids(frame)
     grids = [first.with_notes(convergence_notes(runs, largest.training.epochs)), *others]

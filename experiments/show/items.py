@@ -130,24 +130,9 @@ def dataset_grid(results: Results) -> list[Grid]:
     return [Grid("datasets and regimes", header, rows, set(), notes)]
 
 
-def candidate_accuracy(results: Results) -> list[Grid]:
-    """Accuracy of cross-entropy and the candidates in every cell, on the long tail balanced."""
-    samples = results.evidence.samples
-    shown = {x: label for x, label in samples.labels.items() if x in (REFERENCE, *CANDIDATES)}
-    notes = [
-        f"test accuracy (on long-tail balanced accuracy), mean ± sample sd over "
-        f"{results.evidence.seeds} seeds; best of each row marked; descriptive",
-        *convergence_notes(samples.runs),
-        *version_notes(samples.runs),
-    ]
-
-    def values(place, loss):
-        metric = "balanced_accuracy" if place.kind == TAIL else "accuracy"
-        return samples.compared(place, [loss], metric)[0]
-
-    places = {place: str(place) for place in samples.places}
-    title, look = "accuracy of CE and the candidates", {"best_of": "row", "corner": "Cell"}
-    return [means_grid(title, places, shown, values, notes=notes, **look)]
+def candidate_accuracy(runs: pd.DataFrame) -> list[Grid]:
+    """Accuracy of cross-entropy and the candidates in every cell; test parts are balanced."""
+    return means_grids(Samples(runs[runs["loss"].isin((REFERENCE, *CANDIDATES))]))[:1]
 
 
 def ranked_performance(frame: pd.DataFrame, title: str, regime: str) -> list[Grid]:
@@ -268,12 +253,12 @@ def of_results(results: Results) -> dict[str, Callable[[], Made]]:
     first = dict(list(ways.items())[:1])
     chance = 1 / len(results.tail_counts)
     cells = published.compare(published.load_published(), runs)
-    proofs, exact = results.proofs, (results.regrets, results.regret_legend)
+    proofs = results.proofs
     return of_evidence(evidence) | {
         "fig:supp-metric-heatmaps": lambda: compared.verdicts(cells_of(evidence), "cell", {}),
         "fig:supp-clean-ranks": lambda: compared.clean_scatter(results.clean, legend),
         "fig:published": lambda: compared.published(cells),
-        "tab:candidate-accuracy": lambda: candidate_accuracy(results),
+        "tab:candidate-accuracy": lambda: candidate_accuracy(runs),
         "tab:comparison": lambda: [published.counts_grid(cells), published.cells_grid(cells)],
         "fig:noise-accuracy": lambda: studies.noise_curves(digits, legend, METRICS["accuracy"]),
         "tab:digits-noise": lambda: ranked_performance(digits, f"digits, {NOISIEST}", NOISIEST),
@@ -284,7 +269,7 @@ def of_results(results: Results) -> dict[str, Callable[[], Made]]:
         "fig:longtail": lambda: studies.longtail(first, legend, chance),
         "tab:longtail": lambda: ranked_performance(tail, "30:1 long tail", "long-tail-30"),
         "fig:early-stopping": lambda: studies.longtail(ways, legend, chance),
-        "tab:early-stopping": lambda: [summary.stopping_grid(results.longtail)],
+        "tab:early-stopping": lambda: summary.stopping_grids(results.longtail),
         "fig:supp-longtail-details": lambda: studies.longtail_details(
             results.tail, results.tail_counts, legend
         ),
@@ -293,8 +278,7 @@ def of_results(results: Results) -> dict[str, Callable[[], Made]]:
         "fig:supp-calibration-gradients": lambda: studies.calibration(
             results.clean, legend, probed
         ),
-        "fig:regret-sizes": lambda: studies.regret_curves(*exact),
-        "fig:regret-heatmaps": lambda: studies.regret_heatmaps(*exact),
+        "fig:regret-sizes": lambda: studies.regret_curves(results.regrets, results.regret_legend),
         "tab:regrets": lambda: regrets.grids(results.regrets),
         "fig:natural-corruption": lambda: studies.natural_corruption(
             probed, legend, measures.NATURAL

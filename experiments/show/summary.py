@@ -165,30 +165,18 @@ def ways_to_stop(frames: Mapping[str, pd.DataFrame]) -> dict[str, Way]:
     return ways
 
 
-def stopping_grid(frames: Mapping[str, pd.DataFrame]) -> Grid:
-    """By way of stopping: the headline metric, NLL, and the epoch that is shown."""
-    ways, columns = ways_to_stop(frames), {}
-    stopped = next(iter(ways.values())).frame
-    metric = headline(stopped)
-    for name, way in ways.items():
-        title = f"{name[0].upper()}{name[1:]}"
-        columns |= {(name, way.field): f"{title}: {metric.label}"}
-        columns |= {(name, way.nll): "NLL ↓", (name, way.epoch): "Epoch"}
-    labels = dict(zip(stopped["loss"], stopped["label"], strict=True))
-    runs = pd.concat([frame.astype({"loss": str}) for frame in frames.values()])
-    notes = [
-        "mean ± sample sd over seeds; stopped early or not, the best checkpoint is that of least "
-        "validation NLL, and only the epochs differ among which it is chosen",
-        *convergence_notes(runs),
-        *version_notes(runs),
-    ]
-
-    def values(loss, column):
-        frame = ways[column[0]].frame
-        return frame[frame["loss"] == loss][column[1]]
-
-    grid = means_grid("the long tail by way of stopping", labels, columns, values, notes=notes)
-    return grid._replace(best=set())
+def stopping_grids(frames: Mapping[str, pd.DataFrame]) -> list[Grid]:
+    """For each way of stopping the headline metric, NLL, and the epoch that is shown."""
+    grids = []
+    for name, (frame, field, nll, epoch) in ways_to_stop(frames).items():
+        runs = dict(list(frame.groupby("loss", observed=True)))
+        labels = {loss: part["label"].iloc[0] for loss, part in runs.items()}
+        columns = {field: headline(frame).label, nll: "NLL ↓", epoch: "Epoch"}
+        notes = [f"mean ± sample sd over {count(max(map(len, runs.values())), 'seed')}"]
+        values = lambda loss, column, runs=runs: runs[loss][column]  # noqa: E731
+        grid = means_grid(name, labels, columns, values, notes=[*notes, *run_notes(frame)])
+        grids.append(grid._replace(best={place for place in grid.best if place[1] < len(columns)}))
+    return grids
 
 
 def count_selected(frames: Mapping[float, pd.DataFrame]) -> pd.DataFrame:

@@ -66,11 +66,10 @@ def means_grid(
     *,
     notes: Sequence[str] = (),
     lower: bool | None = None,
-    best_of: str = "column",
     digits: int = 3,
     corner: str = "Loss",
 ) -> Grid:
-    """Mean ± sample sd over seeds, with the best of each column or row marked.
+    """Mean ± sample sd over seeds, with the best of each column marked.
 
     Args:
       title: of the grid.
@@ -79,7 +78,6 @@ def means_grid(
       values: `values(row, column)` are those of the seeds; none where nothing was run.
       notes: footnotes.
       lower: whether the lower values are the better ones, if no arrow of a column says so.
-      best_of: "column" or "row".
       digits: after the point.
       corner: what stands above the labels of the rows.
     """
@@ -87,8 +85,7 @@ def means_grid(
     means = np.array([[x.mean() if len(x) else np.nan for x in line] for line in cells])
     is_lower = [lower or label.endswith("↓") for label in columns.values()]
     signed = np.where(is_lower, -1.0, 1.0) * np.round(means, digits)
-    axis = 0 if best_of == "column" else 1
-    highest = np.max(signed, axis=axis, where=~np.isnan(signed), initial=-np.inf, keepdims=True)
+    highest = np.max(signed, axis=0, where=~np.isnan(signed), initial=-np.inf)
     best = {(int(row), int(column) + 1) for row, column in np.argwhere(signed == highest)}
     texts = [[mean_sd(x, digits) for x in line] for line in cells]
     lines = [[label, *line] for label, line in zip(rows.values(), texts, strict=True)]

@@ -76,7 +76,7 @@ def test_the_regret_identity_holds_at_every_example(trained):
 def test_tables_and_figures_are_written(trained):
     _, out = trained
     names = {path.name for path in out.iterdir()}
-    assert {"tables-known-truth.md", "regret-heatmaps.png", "regret-sizes.png"} <= names
+    assert {"tables-known-truth.md", "regret-sizes.png"} <= names
     page = (out / "tables-known-truth.md").read_text()
     assert "## regret to the posterior of observed labels, symmetric-40, as trained" in page
     assert "| Loss | 60 examples | 120 examples |" in page

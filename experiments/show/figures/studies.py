@@ -6,7 +6,6 @@ import jax
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
@@ -17,19 +16,17 @@ from experiments.show.figures.panels import (
     Series,
     by_family,
     dots,
-    heat,
     height,
     labels_down,
     legend_below,
     legend_beside,
     points,
     present,
-    rows_down,
     seeds,
     title,
 )
 from experiments.show.metrics import METRICS, Metric, headline
-from experiments.show.regrets import CASE, CLEAN, RAW, SCORES
+from experiments.show.regrets import CLEAN, RAW
 from experiments.show.style import BLUE, GREEN, RED, figure
 from experiments.show.summary import Way
 from pgeom.data.regimes import Regime
@@ -393,35 +390,7 @@ def hardware(frame: pd.DataFrame) -> str:
     return " and ".join(sorted(map(", ".join, devices)))
 
 
-SMALLEST = 1e-4  # regret that a colour or a line still shows
-
-
-def regret_heatmaps(frame: pd.DataFrame, entries: Legend) -> Figure:
-    """Mean regret of the largest sample: losses down, scores across, one panel per case.
-
-    A case is a regime, the posterior that is compared with, and whether forecasts are as trained.
-    """
-    largest, names = frame[frame["size"] == frame["size"].max()], list(SCORES)
-    cases, losses = [*largest.groupby(CASE, sort=False)], present(entries, largest)
-    size = (1.2 + 2.1 * len(cases), max(2.6, 1.4 + 0.24 * len(losses)))
-    with figure(1, len(cases), size, sharey=True, layout="constrained") as (drawing, axes):
-        for axis, ((regime, posterior, forecast), part) in zip(axes[0], cases, strict=True):
-            means = part.groupby("loss", sort=False)[names].mean()
-            values = means.loc[[entry.name for entry in losses]].to_numpy()
-            texts = [[_regret(value) for value in row] for row in values]
-            look = {"cmap": "viridis_r", "norm": LogNorm(SMALLEST, 1)}
-            shown = np.maximum(values, SMALLEST)
-            image = heat(axis, shown, names, texts, size=5, **look)
-            axis.set_title(f"{regime}\nagainst {posterior} labels\n{forecast}", fontsize=8)
-            axis.tick_params(axis="x", labelsize=7)
-        rows_down(axes[0][0], [entry.label for entry in losses])
-        words = {"label": "mean regret (lower is better)", "format": PLAIN}
-        drawing.colorbar(image, ax=axes[0], shrink=0.8, **words)
-        return drawing
-
-
-def _regret(value: float) -> str:
-    return f"{value:.1f}" if value >= 1 else f"{value:.{2 + 2 * (value < 0.1)}f}".lstrip("0")
+SMALLEST = 1e-4  # regret that a line still shows
 
 
 def regret_curves(frame: pd.DataFrame, entries: Legend) -> Figure:

@@ -93,6 +93,11 @@ def test_log_loss_by_temperature_equals_an_independent_fit(x64, K):
     assert float(parts.miscalibration) > 0.05, "the forecasts were made too confident"
 
 
+def test_intervals_are_drawn_where_they_are_asked_for():
+    parts = pgeom.decompose(generators.squared_norm, *draw(0, 2))
+    assert parts.low is None and parts.high is None
+
+
 def test_intervals_cover_the_truth_about_as_often_as_they_say():
     """200 samples of a known posterior, in one batch; calibrated forecasts, in truth."""
     rng = np.random.default_rng(0)

@@ -12,7 +12,6 @@ import pytest
 
 from proofs_numeric import runner
 from proofs_numeric.claims import Claim
-from proofs_numeric.displacement import all_starts
 from proofs_numeric.numerics import FLOAT32
 
 FAMILIES = {
@@ -82,13 +81,6 @@ def test_two_classes_have_two_minima():
     assert all(check.holds for check in checks)
     assert "x = 1" in str(checks)
     assert "led to f = 0.1483034, 0.1487823" in checks[0].how
-
-
-def test_starts_are_the_target_the_centre_every_vertex_and_draws():
-    starts = all_starts(np.array([0.5, 0.3, 0.2]))
-    assert starts.shape == (13, 3)
-    np.testing.assert_allclose(starts.sum(axis=1), 1)
-    np.testing.assert_array_equal(starts[2:5], np.eye(3))
 
 
 def verdict(relation, label="Eq. 1", **numbers):

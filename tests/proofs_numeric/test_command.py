@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from experiments.shell import command_line
 from pgeom.scores import bregman_divergence
-from proofs_numeric import __main__ as entry, runner, user_generator
+from proofs_numeric import runner, user_generator
 from proofs_numeric.claims import Claim
 from proofs_numeric.table import rows
 
@@ -73,19 +72,6 @@ def folder(tmp_path, monkeypatch):
     yield tmp_path
     for name in ("my_generators", "broken_module", "loaded_my_generators"):
         sys.modules.pop(name, None)
-
-
-@pytest.fixture
-def command(monkeypatch):
-    """`command(*arguments)`: the exit code of `python -m proofs_numeric`."""
-
-    def execute(*arguments):
-        monkeypatch.setattr(sys, "argv", ["proofs_numeric", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            command_line.run(entry.main, "proofs_numeric")
-        return stop.value.code
-
-    return execute
 
 
 @pytest.mark.parametrize(
@@ -159,20 +145,13 @@ def test_everything_is_written_to_a_folder(command, broken, tmp_path, capsys):
     assert "1 check: 1 FAIL" in (tmp_path / "new/proofs.md").read_text("utf-8")
 
 
-def test_a_generator_that_prints_leaves_json_alone(command, folder, capsys):
-    arguments = ["--generator", "my_generators:talks", "--classes", "2", "--json"]
-    assert command(*arguments) == 0
+def test_a_generator_of_the_user_is_checked_whatever_it_prints(command, folder, capsys):
+    assert command("--generator", "my_generators:talks", "--classes", "3", "--json") == 0
     out, err = capsys.readouterr()
-    assert json.loads(out)["holds"] is True
     assert set(err.splitlines()) == {"traced"}
-
-
-def test_a_generator_of_the_user_is_checked(command, folder, capsys):
-    arguments = ["--generator", "my_generators:cubic", "--classes", "3", "--json"]
-    assert command(*arguments) == 0
-    claims = [check["claim"] for check in json.loads(capsys.readouterr().out)["checks"]]
+    claims = " ".join(check["claim"] for check in json.loads(out)["checks"])
     for part in ("finite at the vertices", "convex", "m_T", "R(η,p)", "ℓ(p,y)", "∇_zℓ", "float32"):
-        assert any(part in claim for claim in claims), part
+        assert part in claims
 
 
 def test_no_number_at_a_vertex_is_not_called_finite():

@@ -1,29 +1,18 @@
 """Figures are drawn, as PNG and as PDF; two of them, because each costs a compilation."""
 
-import sys
-
 import jax
 import numpy as np
 import pytest
 
-from experiments.shell import command_line
 from pgeom.diagnosis import curvature
 from proofs_numeric import proof_figures, search, theory_figures
 
 
-def execute(*arguments, monkeypatch):
-    """The exit code of `python -m proofs_numeric.proof_figures`."""
-    monkeypatch.setattr(sys, "argv", ["proof_figures", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        command_line.run(proof_figures.main, "proofs_numeric.proof_figures")
-    return stop.value.code or 0
-
-
-def test_the_command_draws_and_checks_nothing(tmp_path, monkeypatch, capsys):
+def test_the_command_draws_and_checks_nothing(command, tmp_path, monkeypatch, capsys):
     drawn = {"hpg-curvature", "supp-theory-spectrum-regret"}
     chosen = {name: theory_figures.FIGURES[name] for name in drawn}
     monkeypatch.setattr(theory_figures, "FIGURES", chosen)
-    assert execute(str(tmp_path / "new"), monkeypatch=monkeypatch) == 0
+    assert command(str(tmp_path / "new"), main=proof_figures.main) == 0
     paths = list((tmp_path / "new").iterdir())
     assert {path.name for path in paths} == {
         f"{n}.{kind}" for n in drawn for kind in ("png", "pdf", "svg")
@@ -33,10 +22,10 @@ def test_the_command_draws_and_checks_nothing(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("arguments", [(), ("file/figures",)])
-def test_a_bad_folder_is_one_line_and_code_two(arguments, tmp_path, monkeypatch, capsys):
+def test_a_bad_folder_is_one_line_and_code_two(command, arguments, tmp_path, monkeypatch, capsys):
     (tmp_path / "file").touch()
     monkeypatch.chdir(tmp_path)
-    assert execute(*arguments, monkeypatch=monkeypatch) == 2
+    assert command(*arguments, main=proof_figures.main) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1

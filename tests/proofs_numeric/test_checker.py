@@ -100,16 +100,15 @@ def lower(d):
     return d["evidence"]["m_tangent"]
 
 
-def drop_box(d):
-    lower(d)["cover"]["halves"].pop()
+def drop(*path):
+    """All but the last entry of a list."""
 
+    def change(d):
+        for key in path:
+            d = d[key]
+        d.pop()
 
-def drop_half(d):
-    d["evidence"]["largest"]["cover"]["halves"].pop()
-
-
-def drop_part(d):
-    lower(d)["proof"]["parts"].pop()
+    return change
 
 
 def swap_points(d):
@@ -148,15 +147,15 @@ TAMPERED = [
     ("quadratic", put("99", "evidence", "m_tangent", "bound")),
     ("quadratic", put(None, "evidence", "m_tangent")),
     ("quadratic", put(4, "K")),
-    ("waves", drop_box),
-    ("waves", drop_part),
+    ("waves", drop("evidence", "m_tangent", "cover", "halves")),
+    ("waves", drop("evidence", "m_tangent", "proof", "parts")),
     ("waves", raise_ridge),
     ("waves", put([0, 0], "evidence", "m_tangent", "cover", "split")),
     ("waves", change_constant("lin", 1, "-1")),
     ("quadratic", change_constant("quadratic", 0, "-5")),
     ("cubes", change_constant("lin", 1, "-1")),
     ("cubes", change_constant("mono", 0, "1/2")),
-    ("cubes", drop_part),
+    ("cubes", drop("evidence", "m_tangent", "proof", "parts")),
     ("cubes", change_rule("parts", 0, "proof", rule="affine")),
     ("cubes", change_rule("parts", 0, "proof", rule="max")),
     ("exponential", change_constant("lin", 1, "-3")),
@@ -178,7 +177,7 @@ TAMPERED = [
     ("p³ norm", change_constant("mono", 0, "-1/3")),
     ("p³ norm", change_constant("lin", 1, "-1")),
     ("p³ norm", change_constant("lin", 0, "-1/9")),
-    ("p³ norm", drop_part),
+    ("p³ norm", drop("evidence", "m_tangent", "proof", "parts")),
     ("p³ norm", put("unknown", "strictly_convex")),
     ("geometric mean", put("proved", "strictly_convex")),
     ("geometric mean", change_constant("mono", 0, "3/4")),
@@ -198,7 +197,7 @@ TAMPERED = [
     ("penalty", put(["1", "0", "0"], "attained", "largest", "p")),
     ("product", scale("largest", "97/100")),
     ("product", put("1/1000", "least")),
-    ("product", drop_half),
+    ("product", drop("evidence", "largest", "cover", "halves")),
     ("product", put([0, 0], "evidence", "largest", "cover", "split")),
     ("product", put("1/3", "attained", "largest", "value")),
     ("product", change_constant("mono", 1, "1")),
@@ -299,6 +298,8 @@ def test_the_checker_shares_no_code():
         elif isinstance(node, ast.ImportFrom):
             found.add(node.module)
     assert found <= {*sys.stdlib_module_names, "flint"}
+    loaded = "import sys, proofs_numeric.checker; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", loaded], cwd=ROOT).returncode == 0
 
 
 def run(*arguments):
@@ -314,13 +315,6 @@ def test_the_command(documents, tmp_path: Path):
     assert (run(good).returncode, run(bad).returncode, run(other).returncode) == (0, 1, 2)
     assert run(good).stdout.startswith("verified: convex proved")
     assert run(bad).stdout == "refused: the digest\n"
-    loaded = "import sys, proofs_numeric.checker; print('jax' in sys.modules)"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", loaded], capture_output=True, text=True, cwd=ROOT
-        ).stdout
-        == "False\n"
-    )
 
 
 def test_a_certificate_is_written(tmp_path: Path):

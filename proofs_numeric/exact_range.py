@@ -20,18 +20,19 @@ from pgeom.generators import Hyperbolic
 from proofs_numeric.search import MOST, Proof, prove_maximum
 
 GAP = 1e-6  # relative
+NOTHING = Proof(-np.inf, -np.inf, np.zeros(0), 0)
 
 
 def largest_loss(F: Hyperbolic, *, most: int = MOST) -> tuple[Proof, int]:
     """The largest ℓ_F(p, y) over the simplex and all labels, and the label."""
-    K = F.w.shape[1]
-    best, highest, cells = (Proof(-np.inf, -np.inf, np.zeros(0), 0), 0), -np.inf, 0
-    for y in range(K):
-        face, corners = _Face(F, (F.w[:, y] - F.b) / F.rho), np.delete(np.eye(K), y, axis=0)
-        found = prove_maximum(
-            corners[None], face.assess, face.halve, known=best[0].low, gap=GAP, most=most
-        )
-        best = (found, y) if found.point.size else best
+    eye, best, highest, cells = np.eye(F.w.shape[1]), (NOTHING, 0), -np.inf, 0
+    faces = [_Face(F, (F.w @ e - F.b) / F.rho) for e in eye]
+    corners = [np.delete(eye, y, axis=0)[None] for y in range(len(eye))]
+    # the largest loss at a vertex first, because it closes the other faces sooner
+    for y in np.argsort([-face.assess(some)[1] for face, some in zip(faces, corners, strict=True)]):
+        face, known = faces[y], best[0].low
+        found = prove_maximum(corners[y], face.assess, face.halve, known=known, gap=GAP, most=most)
+        best = (found, int(y)) if found.point.size else best
         highest, cells = max(highest, found.high), cells + found.cells
     return best[0]._replace(high=highest, cells=cells), best[1]
 

@@ -127,7 +127,7 @@ def _mean_scores(F, recalibrate, p, labels, weights):
         def mean(values):  # what counts for nothing may be infinite
             return jnp.sum(jnp.where(w > 0, shares * values, 0.0))
 
-        rate, total = shares @ outcomes, mean(raw)
+        rate, total = jnp.sum(shares[:, None] * outcomes, axis=0), mean(raw)
         best = mean(score(RECALIBRATIONS[recalibrate](p, outcomes, w), labels))
         uncertainty = jnp.where(jnp.isnan(total), jnp.nan, score(rate, rate))
         return jnp.stack([total, total - best, uncertainty - best, uncertainty])

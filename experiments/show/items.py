@@ -34,14 +34,13 @@ from pgeom.losses.catalogue import LOSSES
 from pgeom.messages import count
 
 NOISIEST = "symmetric-40"
-TAIL = "long-tail"
-LIMIT = 3  # sentences
+EXAMPLES = 2  # of contradicted claims in one sentence; the table has all
 
 
 def statements(evidence: Evidence) -> list[str]:
     """What the numbers support, in at most three sentences."""
     said = (choices(evidence), against_control(evidence), reversed_claims(evidence))
-    return [text for text in said if text][:LIMIT]
+    return [text for text in said if text]
 
 
 def choices(evidence: Evidence) -> str | None:
@@ -106,7 +105,8 @@ def reversed_claims(evidence: Evidence) -> str | None:
         return None
     rows = evidence.claims[evidence.claims["label"] == claims.REVERSED].to_dict("records")
     texts = [f"“{row['claim']}” ({row['deciding']}: {effect(row)})" for row in rows]
-    return f"Contradicted by these runs: {join(texts)}." if texts else None
+    more = ", among others" if len(texts) > EXAMPLES else ""
+    return f"Contradicted by these runs{more}: {join(texts[:EXAMPLES])}." if texts else None
 
 
 def join(texts: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ from experiments.show.figures.compared import FILLS
 from experiments.show.figures.panels import short
 from experiments.show.figures.studies import hardware, paired_gains
 from experiments.show.metrics import METRICS
-from experiments.show.summary import ways_to_stop
 
 
 def texts(axis):
@@ -100,10 +99,3 @@ def test_ranks_are_those_of_the_test_and_leave_out_the_long_tail(drawn, every_lo
     order = np.argsort(ranked[0].ranking.mean_ranks, kind="stable")
     assert ticks(first, "y") == [ranked[0].labels[loss] for loss in order]
     assert ranked[0].ranking.cells == 3
-
-
-def test_the_last_epoch_is_a_way_to_stop(every_loss):
-    ways = ways_to_stop(every_loss.longtail)
-    fields = ["balanced_accuracy", "balanced_accuracy", "last_balanced_accuracy"]
-    assert [way.field for way in ways.values()] == fields
-    assert all("checkpoint" in name or "last epoch" in name for name in ways)

@@ -10,16 +10,6 @@ from experiments.show import style as figure_style
 FORMS = ("png", "pdf", "svg")
 
 
-def test_a_figure_has_a_grid_of_axes_in_the_house_style():
-    before = {name: matplotlib.rcParams[name] for name in figure_style.STYLE}
-    with figure_style.figure(2, 3, (6, 4), sharex=True, layout="constrained") as (drawing, axes):
-        assert axes.shape == (2, 3)
-        assert tuple(drawing.get_size_inches()) == (6, 4)
-        assert not axes[0][0].spines["top"].get_visible()
-        assert matplotlib.rcParams["pdf.fonttype"] == 42
-    assert {name: matplotlib.rcParams[name] for name in before} == before
-
-
 def test_every_file_is_cropped_to_what_is_drawn(tmp_path):
     with figure_style.figure(1, 1, (3, 2)) as (drawing, axes):
         axes[0][0].plot([0, 1], label="a line")

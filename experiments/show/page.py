@@ -258,7 +258,7 @@ def inline(text: str, prefix: str, label: str) -> Markup:
     """A figure as SVG that can stand in a page among others, as wide as there is room.
 
     >>> file = '<?xml?><svg width="72pt"><g id="axes"><path id="p1"/><use href="#p1"/></g></svg>'
-    >>> head, body = inline(file, "loss", "A loss").split("<g", 1)
+    >>> head, body = str(inline(file, "loss", "A loss")).split("<g", 1)
     >>> head
     '<svg style="max-width:96px" role="img" aria-label="A loss">'
     >>> body

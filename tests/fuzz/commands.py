@@ -76,6 +76,7 @@ GOOD = {
     "noise_map": ["0:1", "2:7"],
     "classes": ["2", "3", "10"],
     "sizes": ["200", "1000"],
+    "formats": ["png", "tex", "csv"],
     "stop_on": ["nll", "calibrated-nll", "accuracy", "none"],
     "only": ["regret", "margin"],
     "out": ["here", "here/there"],

@@ -116,3 +116,8 @@ def test_ablations_change_the_matrix():
     *values, brier = map(float, jax.jit(lambda s: [f.build(s)(z, y)[0] for f in specs])(stats))
     assert len(set(values)) == len(values)
     np.testing.assert_allclose(values[-1], brier, rtol=1e-6)  # the identity variant is 2I
+
+
+def test_the_matrix_of_capm_is_as_precise_as_its_statistics(x64):
+    stats = ClassStats(np.ones(3, np.float32), np.eye(3, dtype=np.float32))
+    assert structured.capm_generator(stats).A.dtype == np.float32

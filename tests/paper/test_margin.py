@@ -96,3 +96,11 @@ def test_annealing_falls_to_zero_and_stays():
     np.testing.assert_allclose(curved, 0.4 * np.array([1, 0.75**2, 0.25, 0, 0]), rtol=1e-6)
     each = jax.vmap(lambda b: margin.anneal(jnp.int32(50), beta0=b, horizon=100))(jnp.arange(3.0))
     np.testing.assert_allclose(each, [0.0, 0.5, 1.0])
+
+
+def test_a_pair_of_other_shapes_is_refused(unchecked_annotations):
+    p = jnp.full((2, 3), 1 / 3)
+    with pytest.raises(
+        ValueError, match=r"p and eta must have one shape, got \(2, 3\) and \(1, 3\)"
+    ):
+        margin.expected_penalty(p, p[:1], tau=0.1, kappa=0.2, nu=0.1)

@@ -11,6 +11,7 @@ EXTRAS = {  # of pyproject.toml: the modules that its packages bring
     "certify": ("flint",),
     "experiments": (
         "flax",
+        "jinja2",
         "matplotlib",
         "optax",
         "pandas",

@@ -1,6 +1,8 @@
 """Tables, figures and one page: they read records and never train.
 
-It may import the library, `experiments.engine` and `experiments.shell`. Read it from the records to
-the page: `metrics` (what losses are compared by), `contrasts` (paired comparisons), `claims`,
-`decisions` and `controls` (what they say), `tables` and `figures` (how it is shown), and `page`.
+It may import the library and what reads studies and their records in `experiments.engine`, and no
+command. Read `metrics` (what losses are compared by) and `contrasts` (paired comparisons) first,
+then what they say: `decisions`, `claims` and `controls`. `records` gathers all that a page shows,
+`items` makes its tables (`tables`, `summary`, `published`, `regrets`, `links`, `theory`) and figures
+(`figures`, `style`) by name, and `page` writes them in the order of `outline.toml`.
 """

@@ -122,3 +122,14 @@ def test_dlr_and_its_slope_are_finite_where_logits_are_equal():
 
 LABEL = jnp.array([0])
 TIES = jnp.array([[0.0, 0.0, 0.0, -1.0], [1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 0.0, 0.0]])
+
+
+def test_a_checkpoint_looks_whether_the_best_point_is_a_new_one():
+    """Though the loss rose at every step: not since the last checkpoint, and not twice in a row."""
+    best = attacks._Tried(jnp.zeros((3, 2)), jnp.array([1.0, 1.0, 2.0]), jnp.ones((3, 2)))
+    here, ones, steps = best._replace(x=jnp.ones((3, 2))), jnp.ones(3), jnp.array(4)
+    halved = jnp.array([False, True, False])
+    state = attacks._Search(here, here.x, best, ones, 4.0 * ones, ones, halved)
+    after = attacks._look_back(state, steps)
+    assert after.halved.tolist() == [True, False, False]
+    assert after.step.tolist() == [0.5, 1, 1] and after.here.x[:, 0].tolist() == [0, 1, 1]

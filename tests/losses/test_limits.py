@@ -79,6 +79,16 @@ EQUALITIES = {  # a loss, what it must equal, and how closely
         optax_cross_entropy,
         1e-6,
     ),
+    "SCE without its forward part": (
+        with_constants(L.symmetric_cross_entropy, alpha=0.0, beta=2.0),
+        lambda z, y: 8 * complement(z, y),
+        1e-5,
+    ),
+    "APL without its passive part": (
+        with_constants(L.active_passive, alpha=1.0, beta=0.0),
+        lambda z, y: optax_cross_entropy(z, y) / -jnp.sum(jax.nn.log_softmax(z), axis=-1),
+        1e-6,
+    ),
     "APL without its active part": (
         with_constants(L.active_passive, alpha=0.0, beta=1.0),
         complement,

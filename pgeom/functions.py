@@ -114,14 +114,9 @@ def out_of_range(program: core.ClosedJaxpr) -> str | None:
     text, variables = str(program.jaxpr), program.jaxpr.invars
     if not INDEXED.search(text) or CHOSEN.search(text):
         return None
-    try:
-        known = [
-            np.zeros(x.shape, x.dtype) if isinstance(x, jax.core.Tracer) else np.asarray(x)
-            for x in program.consts
-        ]
-    except TypeError:  # a key of random numbers is no array of NumPy
-        return None
-    key = (text, *(x.tobytes() for x in known))
+    with jax.core.eval_context():
+        known = [_stand_in(x) for x in program.consts]
+    key = (text, *(x.tobytes() for x in known if isinstance(x, np.ndarray)))
     if key not in _messages:
         _messages[key] = _run_checked(core.ClosedJaxpr(program.jaxpr, known))
     if (found := OUTSIDE.search(_messages[key] or "")) is None:
@@ -135,15 +130,43 @@ def out_of_range(program: core.ClosedJaxpr) -> str | None:
     return f"entry {entry} of an array that has {size} entries"
 
 
+def _stand_in(x):
+    """A constant of a program; zeros for one that is traced, and one key for every random key."""
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return jnp.broadcast_to(jax.random.key(0, impl=jax.random.key_impl(x)), x.shape)
+    return np.zeros(x.shape, x.dtype) if isinstance(x, jax.core.Tracer) else np.asarray(x)
+
+
+def _with_plain_calls(jaxpr):
+    """A jaxpr that calls what it would checkpoint, where JAX 0.10 fails to check indices."""
+
+    def convert(value):
+        if isinstance(value, core.ClosedJaxpr):
+            return core.ClosedJaxpr(_with_plain_calls(value.jaxpr), value.consts)
+        return _with_plain_calls(value) if isinstance(value, core.Jaxpr) else value
+
+    def equation(eqn):
+        params = jax.tree.map(convert, eqn.params)
+        if eqn.primitive is not core.primitives.remat_p:
+            return eqn.replace(params=params)
+        function = jax.jit(core.jaxpr_as_fun(core.ClosedJaxpr(params["jaxpr"], ())))
+        (call,) = jax.make_jaxpr(function)(*(variable.aval for variable in eqn.invars)).eqns
+        return eqn.replace(primitive=call.primitive, params=call.params)
+
+    return jaxpr.replace(eqns=[equation(eqn) for eqn in jaxpr.eqns])
+
+
 def _run_checked(program):
     """What JAX says of indices that are out of range when a program is run, or None."""
     from jax.experimental import checkify  # whose import takes longer than that of the library
 
     shapes = [v.aval for v in program.jaxpr.invars]
-    checked = checkify.checkify(core.jaxpr_as_fun(program), errors=checkify.index_checks)
     try:
         values = [np.full(x.shape, 1 / max(1, x.size), x.dtype) for x in shapes]
-        with jax.ensure_compile_time_eval(), jax.numpy_rank_promotion("allow"):  # as JAX's check
+        # no constant is folded, or what reads beyond its end is no longer seen
+        with jax.core.eval_context(), jax.numpy_rank_promotion("allow"):  # as JAX's check
+            plain = core.ClosedJaxpr(_with_plain_calls(program.jaxpr), program.consts)
+            checked = checkify.checkify(core.jaxpr_as_fun(plain), errors=checkify.index_checks)
             return quick_jit(lambda *values: checked(*values)[0])(*values).get()
     except Exception:  # not every program can be run by itself, such as one for several devices
         return None

@@ -35,6 +35,7 @@ def third(p):
     return p[0] ** 2 + p[2] ** 2
 
 
+TABLE, KEY = jnp.array([1.0, 2.0]), jax.random.key(0)
 BEYOND = {
     "beyond the end": (third, "p[2], but p has 2 entries"),
     "before the start": (lambda p: p[-3] ** 2, "p[-3], but p has 2 entries"),
@@ -48,6 +49,14 @@ BEYOND = {
         "p[2]",
     ),
     "a branch": (lambda p: jax.lax.switch(1, [lambda p: p @ p, third], p), "p[2]"),
+    "a checkpoint": (jax.checkpoint(third), "p[2]"),
+    "a loop of checkpoints": (
+        lambda p: jnp.sum(jax.lax.map(jax.checkpoint(lambda k: p[k] ** 2), jnp.arange(3))),
+        "p[2]",
+    ),
+    "a table of constants": (lambda p: TABLE[2] * p @ p, "p[2], but p has 2 entries"),
+    "a table made there": (lambda p: jnp.arange(2.0)[2] * p @ p, "p[2]"),
+    "beside random numbers": (lambda p: third(p) + 0 * jax.random.normal(KEY), "p[2]"),
     "a running sum": (lambda p: jnp.sum(p[jnp.cumsum(jnp.ones(2, int))] ** 2), "p[2]"),
 }
 

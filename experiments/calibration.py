@@ -18,7 +18,7 @@ def main(
 
     Args:
         dataset: A name such as digits or wine, or the path of your own data.
-        losses: Names such as ce or hpg; all thirteen by default.
+        losses: Names such as ce or hpg; the paper's general losses by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """

@@ -27,7 +27,7 @@ def main(
             with IDX files.
         regimes: Such as clean, symmetric-40, pair-flip-40, asymmetric-40, instance-40 or
             long-tail-30; the dataset's own by default.
-        losses: Names such as ce or hpg; all thirteen by default.
+        losses: Names such as ce or hpg; the paper's general losses by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """

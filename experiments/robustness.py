@@ -26,7 +26,7 @@ def main(
 
     Args:
         dataset: digits, fashion-mnist, or any other data with features in [0, 1].
-        losses: Names such as ce or hpg; all thirteen by default.
+        losses: Names such as ce or hpg; the paper's general losses by default.
         out: The folder for records, tables and figures.
         common: Options of every command.
     """

@@ -271,10 +271,10 @@ def parse_seeds(words: tuple[str, ...]) -> tuple[int, ...]:
     except ValueError:
         numbers = []
     if not numbers:
-        raise UsageError(f"seeds must be a number or a list of numbers, got {text!r}")
+        raise UsageError(f"--seeds must be a number or a list of numbers, got {text!r}")
     counted = len(numbers) == 1 and "," not in text
     least, most = (1, MOST_SEEDS) if counted else (0, LARGEST_SEED)
     if not least <= min(numbers) <= max(numbers) <= most:
         bound = f"at least {least}" if min(numbers) < least else f"at most {most}"
-        raise UsageError(f"seeds must be {bound}, got {text!r}")
+        raise UsageError(f"--seeds must be {bound}, got {text!r}")
     return tuple(range(numbers[0])) if counted else tuple(dict.fromkeys(numbers))

@@ -34,7 +34,7 @@ def load(spec: str, *, option: str, what: str = "function") -> Callable[..., Any
     """
     source, _, name = spec.rpartition(":")
     if not (source and name.isidentifier()) or ("," in source and not Path(source).is_file()):
-        raise UsageError(f"{option}: must be {FORMS}, several separated by spaces, got {spec!r}")
+        raise UsageError(f"{option}: must be {FORMS}, got {spec!r}")
     module = _load_module(source, option)
     if not hasattr(module, name):
         known = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]

@@ -124,7 +124,7 @@ def test_progress_names_the_study_and_is_for_terminals(terminal, tmp_path, capsy
 BAD = {
     "regime": (["--regimes", "symetric-20"], "did you mean 'symmetric-20'?"),
     "loss": (["--losses", "ce", "hgp"], "unknown loss 'hgp'; did you mean 'hpg'?"),
-    "seeds": (["--seeds", "0"], "seeds must be at least 1, got '0'"),
+    "seeds": (["--seeds", "0"], "--seeds must be at least 1, got '0'"),
     "out": (["--out", __file__], "is a file"),
 }
 

@@ -23,7 +23,7 @@ from tests.models import modules
 
 def test_the_protocol_is_the_default():
     study = make_study("noise", Options(), "digits")
-    assert study.seeds == (0, 1, 2, 3, 4) and study.runs == 4 * 5 * 13
+    assert study.seeds == (0, 1, 2, 3, 4) and study.runs == 4 * 5 * len(GENERAL)
     assert study.losses == tuple(GENERAL.values()) and study.model.width == 96
     training = study.training
     assert (training.epochs, training.batch_size, training.learning_rate) == (45, 512, 1e-3)

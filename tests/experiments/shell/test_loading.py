@@ -20,7 +20,7 @@ FILES = {
 }
 
 
-FORMS = "must be module:function or path/to/file.py:function, several separated by spaces"
+FORMS = "must be module:function or path/to/file.py:function"
 
 
 @pytest.fixture(autouse=True)

@@ -79,7 +79,8 @@ def every_loss():
     variants = [one for family in ablation.families().values() for one in family]
     ablated = plain([make_runs(name, x, variants, rng) for name, x in ablation.CELLS.items()])
     counts = pd.DataFrame(
-        {rate: range(1, len(general) + 1) for rate in (3e-4, 1e-3, 3e-3)}, index=[one.label for one in general]
+        {rate: range(1, len(general) + 1) for rate in (3e-4, 1e-3, 3e-3)},
+        index=[one.label for one in general],
     )
     return Results(
         noise={"digits": digits},

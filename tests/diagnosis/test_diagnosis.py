@@ -183,7 +183,7 @@ def test_dents_are_found(K, width, least):
 
 
 def test_many_classes_are_searched_without_a_matrix(monkeypatch):
-    K = 20
+    K = 40
 
     def matrix(*_):
         raise AssertionError("a K×K matrix was made")

@@ -361,7 +361,12 @@ def _pure_divergence(F: Callable) -> Callable:
             inside = logits > -jnp.inf
             log_p = jnp.where(inside, log_p, jnp.log(jnp.finfo(at.dtype).tiny))
             moving = d - (at - jax.lax.stop_gradient(at))
-            weighted = jnp.where(inside, weighted_products(at, log_p, moving, parameters), 0.0)
+            # a small d by its largest entry, or products of it underflow on the way to H(p)d
+            largest = jax.lax.stop_gradient(jnp.max(jnp.abs(d), axis=1, keepdims=True))
+            small = (largest > 0) & (largest < jnp.finfo(d.dtype).eps ** 2)
+            unit = jnp.where(small, largest, 1.0)
+            products = unit * weighted_products(at, log_p, moving / unit, parameters)
+            weighted = jnp.where(inside, products, 0.0)
             return -jnp.sum(jax.vmap(simplex.remove_mean)(at, weighted) * dot, axis=1)
 
         moving = [q, d, *parameters]
@@ -524,6 +529,7 @@ def _extension(F: Generator, p, log_p, d, weighted: bool, order: int):
         fastest = jnp.maximum(jnp.where(d < 0, -rise, 0.0), fastest)
         # and no further than reverse mode goes without overflow
         room = jnp.log(most / jnp.maximum(weights(x), 1.0)) - jnp.log(jnp.abs(there))
+        room = jnp.where(far, room, jnp.inf)
         factor = weights(x) * jnp.exp(jnp.minimum(jnp.minimum(growth, room), fastest))
         same = ~jnp.any(far, axis=1, keepdims=True)  # to the last bit
         return x, factor, jnp.where(same, here, there)

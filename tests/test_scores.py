@@ -284,6 +284,22 @@ def test_derivatives_are_right_where_those_of_a_generator_overflow(name, dtype):
         assert np.all((error <= allowed)[kept])
 
 
+UNEVEN = {
+    "the label far ahead": ("entropy", [87.0, 16.0, -15.0], 0),
+    "next to what underflows": ("roots", [58.5, 0.0, -300.0], 1),
+}
+
+
+@pytest.mark.parametrize("case", UNEVEN)
+def test_a_gradient_is_right_where_its_terms_are_uneven(case):
+    """H(p)d where entries of d are tiny, and where some but not all derivatives overflow."""
+    name, z, label = UNEVEN[case]
+    F, closed = SECOND[name]
+    gradient = jax.grad(loss(F))(jnp.array(z), label)
+    expected = jax.grad(loss(closed))(jnp.array(z), label)
+    np.testing.assert_allclose(gradient, expected, rtol=2e-5, atol=1e-6 * jnp.max(expected))
+
+
 def test_the_gradient_of_the_score_holds_on_the_boundary():
     """H(p)(p − e_y) at exact vertices, where softmax arrives by underflow."""
     for F in (G.squared_norm, lambda p: jnp.sum(p**2)):

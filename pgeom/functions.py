@@ -137,16 +137,18 @@ def _stand_in(x):
     return np.zeros(x.shape, x.dtype) if isinstance(x, jax.core.Tracer) else np.asarray(x)
 
 
-def _with_plain_calls(jaxpr):
-    """A jaxpr that calls what it would checkpoint, where JAX 0.10 fails to check indices."""
+def _checkable(jaxpr):
+    """A jaxpr without the checkpoints and the axes of devices at which JAX 0.10's check fails."""
 
     def convert(value):
         if isinstance(value, core.ClosedJaxpr):
-            return core.ClosedJaxpr(_with_plain_calls(value.jaxpr), value.consts)
-        return _with_plain_calls(value) if isinstance(value, core.Jaxpr) else value
+            return core.ClosedJaxpr(_checkable(value.jaxpr), value.consts)
+        return _checkable(value) if isinstance(value, core.Jaxpr) else value
 
     def equation(eqn):
         params = jax.tree.map(convert, eqn.params)
+        if eqn.primitive.name == "pvary":
+            return eqn.replace(primitive=core.primitives.copy_p, params={})
         if eqn.primitive is not core.primitives.remat_p:
             return eqn.replace(params=params)
         function = jax.jit(core.jaxpr_as_fun(core.ClosedJaxpr(params["jaxpr"], ())))
@@ -165,7 +167,7 @@ def _run_checked(program):
         values = [np.full(x.shape, 1 / max(1, x.size), x.dtype) for x in shapes]
         # no constant is folded, or what reads beyond its end is no longer seen
         with jax.core.eval_context(), jax.numpy_rank_promotion("allow"):  # as JAX's check
-            plain = core.ClosedJaxpr(_with_plain_calls(program.jaxpr), program.consts)
+            plain = core.ClosedJaxpr(_checkable(program.jaxpr), program.consts)
             checked = checkify.checkify(core.jaxpr_as_fun(plain), errors=checkify.index_checks)
             return quick_jit(lambda *values: checked(*values)[0])(*values).get()
     except Exception:  # not every program can be run by itself, such as one for several devices

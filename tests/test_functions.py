@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, PartitionSpec
 
 import pgeom
 from pgeom.losses.own import require_generator, require_loss
@@ -67,6 +68,16 @@ def test_an_index_beyond_the_end_is_refused(name):
     with pytest.raises(ValueError) as error:
         pgeom.bregman_score(F)(P, Y)
     assert str(error.value).startswith("F reads ") and says in str(error.value)
+
+
+def test_it_is_refused_on_several_devices():
+    rows = PartitionSpec("rows")
+    mesh = jax.make_mesh((1,), ("rows",), axis_types=(AxisType.Auto,))
+    score = jax.shard_map(
+        pgeom.bregman_score(third), mesh=mesh, in_specs=(rows, rows), out_specs=rows
+    )
+    with pytest.raises(ValueError, match=r"F reads p\[2\], but p has 2 entries"):
+        score(P, Y)
 
 
 @pytest.mark.parametrize("door", DOORS)

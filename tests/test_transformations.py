@@ -232,6 +232,11 @@ ROWS = {
     "calibration.fit_temperature": Row(
         lambda z, y: calibration.fit_temperature(z, y).temperature, batch=True, without=BY_SEARCH
     ),
+    "calibration.reliability_curve": Row(
+        lambda p, y: jnp.mean(calibration.reliability_curve(p, y).recalibrated, axis=-1),
+        **METRIC,
+        without=BY_SEARCH,
+    ),
     "calibration.rescale": Row(
         lambda z, y: calibration.rescale(z, jnp.full(z.shape[:-2], 2, z.dtype)), batch=True
     ),
@@ -256,7 +261,6 @@ NO_ROWS = {
     "ClassStats": "a record",
     "Diagnosis": "a record",
     "LossSpec": "a record",
-    "calibration.reliability_curve": ON_HOST,
     "class_structure.class_stats": "counts of labels, which must be positive numbers",
     "class_structure.tail_diagonal": "a part of capm_matrix, of counts alone",
     "curvature.envelope": ON_HOST,

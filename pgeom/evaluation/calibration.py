@@ -142,6 +142,7 @@ def rescale(
     return jnp.asarray(logits) / jnp.asarray(temperature)[..., None, None]
 
 
+@partial(jax.jit, inline=True)  # or the loop would be compiled at every call
 @partial(jnp.vectorize, signature="(n),(n),(n)->(n)")
 def isotonic(
     forecast: Float[Array, " n"], outcome: Float[Array, " n"], weights: Float[Array, " n"]

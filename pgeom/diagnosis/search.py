@@ -522,7 +522,8 @@ def _judge(F: Generator, seen: _Survey) -> _Verdict:
         witness = Witness(eta[i], p[i], float(divergence[i]))
         return _Verdict(convex, strictly, precision, witness, float(rounding[i]))
 
-    local = np.maximum(rounding, ROUNDING * np.max(errors, axis=1) * size)
+    with np.errstate(over="ignore"):  # next to where F and its slope are zero
+        local = np.maximum(rounding, ROUNDING * np.max(errors, axis=1) * size)
     if np.any(negative := divergence < -local):
         worst = int(np.argmin(np.where(negative, divergence / size, np.inf)))
         return verdict(False, False, worst, local)

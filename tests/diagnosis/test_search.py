@@ -63,3 +63,8 @@ def test_strict_convexity_is_affirmed_above_the_rounding_of_the_terms(epsilon, s
 def test_a_concavity_below_rounding_is_not_called_convex():
     findings = find(lambda p: 1 - 1e-12 * jnp.sum(p**2), 3)
     assert findings.convex is None and findings.strictly_convex is None
+
+
+def test_a_function_that_is_zero_on_a_part_of_the_simplex_is_searched_without_a_warning():
+    W = np.array([[1.0, -1.0, 0.0], [0.3, 0.2, -1.0]])
+    assert find(lambda p: jnp.sum(jax.nn.relu(jnp.asarray(W, p.dtype) @ p)), 3).convex is not False

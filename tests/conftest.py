@@ -53,8 +53,9 @@ def few_memory_mappings():
 
 # Files whose tests read one small report, which takes longer to make than they take.
 TOGETHER = ("test_report.py", "test_page.py", "test_studies.py")
-# Files of few tests that take long: begun last, they would keep one worker waiting for another.
+# Files that take long: begun last, they would keep one worker waiting for another.
 FIRST = (*TOGETHER, "test_readme.py", "test_own.py", "test_losses.py", "test_commands.py")
+FIRST += ("test_transformations.py",)
 
 
 class ByFile(LoadFileScheduling):

@@ -506,6 +506,7 @@ def _extension(F: Generator, p, log_p, d, weighted: bool, order: int):
     """
     lowest = _inside(p, simplex.LOWEST)
     most = jnp.finfo(p.dtype).max / 16  # with room for what multiplies it
+    log_floor = simplex.LOWEST * float(np.log(jnp.finfo(p.dtype).tiny))  # of entries of x
 
     def weights(x):
         return x if weighted else x / lowest
@@ -514,7 +515,7 @@ def _extension(F: Generator, p, log_p, d, weighted: bool, order: int):
         return jax.jvp(lambda x: _products(F, x, d), (x,), (x * dot,))
 
     here = _products(F, lowest, d) if order == 1 else sum(change(lowest, 1.0))
-    far = ~(jnp.abs(weights(lowest) * here) < most) | (log_p < jnp.log(lowest) - 0.01)
+    far = ~(jnp.abs(weights(lowest) * here) < most) | (log_p < log_floor - 0.01)
 
     def continued():
         x = jnp.where(far, _inside(p, 0.2), lowest)

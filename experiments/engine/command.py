@@ -79,7 +79,7 @@ class Command:
         """Show the results, in the process that writes, and say where everything is."""
         if not self.is_primary:
             return
-        files = ", ".join(path.name for path in show())
+        files = ", ".join(path.name if path.parent == self.out else str(path) for path in show())
         seconds = time.perf_counter() - self._begun
         self.console.print(
             f"{self.took}, {seconds:.1f} s in total; written to {self.out}: {files}",

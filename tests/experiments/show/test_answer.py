@@ -46,6 +46,7 @@ def test_the_same_command_trains_nothing_more(answered, tiny, capsys):
     answer.main(**SETTINGS, out=answered, page=answered / "docs/answer.md")
     said = " ".join(capsys.readouterr().out.split())
     assert "0 runs trained" in said and "runs of the protocol" in said
+    assert str(answered / "docs/answer.md") in said  # which is not in the folder itself
     assert (answered / "docs/answer.md").read_text() == before
 
 

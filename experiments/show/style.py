@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from experiments.shell.files import write_file
 
 # Okabe and Ito's colours, which remain distinct for colour-blind readers, and a grey
-BLACK, BLUE, SKY_BLUE, GREEN = "#000000", "#0072B2", "#56B4E9", "#009E73"
-YELLOW, ORANGE, RED, PURPLE, GREY = "#F0E442", "#E69F00", "#D55E00", "#CC79A7", "#555555"
+BLACK, BLUE, GREEN = "#000000", "#0072B2", "#009E73"
+ORANGE, RED, GREY = "#E69F00", "#D55E00", "#555555"
 
 
 class Look(NamedTuple):
